@@ -1,1 +1,10 @@
-//! placeholder
+//! The aggregated API server of OpenShift's groups.
+//!
+//! In: HTTPS requests (from kube-apiserver's aggregator with front-proxy identity, or direct), watches of namespaces
+//! and RBAC on kube-apiserver. Out: objects of `project.openshift.io` and `route.openshift.io`, an authorization
+//! webhook, and one file on disk.
+
+pub mod registry;
+pub mod resource;
+pub mod rest;
+pub mod store;

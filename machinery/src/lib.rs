@@ -1,1 +1,19 @@
-//! placeholder
+//! Kubernetes API machinery that picoshift's servers share: what a request is, what an object is, what an
+//! answer looks like, and how a server listens. It knows nothing of OpenShift's groups.
+//!
+//! In: bytes of requests, certificates, objects. Out: typed requests, objects, `Status` errors, listeners.
+
+pub mod field_error;
+pub mod group_version;
+pub mod names;
+pub mod object;
+pub mod request_info;
+pub mod selector;
+pub mod status;
+pub mod user_info;
+
+pub use field_error::{FieldError, FieldErrorKind};
+pub use group_version::{GroupVersionKind, GroupVersionResource};
+pub use object::Object;
+pub use status::Status;
+pub use user_info::UserInfo;

@@ -1,0 +1,112 @@
+//! The description of a resource: its names, verbs, columns. What discovery, tables and the verbs read.
+
+use picoshift_machinery::GroupVersionKind;
+
+/// A verb as discovery and authorization name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// POST.
+    Create,
+    /// DELETE of one object.
+    Delete,
+    /// DELETE of a collection.
+    DeleteCollection,
+    /// GET of one object.
+    Get,
+    /// GET of a collection.
+    List,
+    /// PATCH.
+    Patch,
+    /// PUT.
+    Update,
+    /// GET of a collection with `watch=true`.
+    Watch,
+}
+
+impl Verb {
+    /// The verb's word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Patch => "patch",
+            Self::Update => "update",
+            Self::Watch => "watch",
+        }
+    }
+}
+
+/// A column of the tables that kubectl prints.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Heading.
+    pub name: &'static str,
+    /// OpenAPI type: `string`, `integer`, `date` …
+    pub r#type: &'static str,
+    /// OpenAPI format; `name` for the name column.
+    pub format: &'static str,
+    /// What the column shows.
+    pub description: &'static str,
+    /// 0 is always shown, 1 with `-o wide`.
+    pub priority: i32,
+}
+
+/// A subresource, for example `status`.
+#[derive(Clone, Copy, Debug)]
+pub struct Subresource {
+    /// Its name in the path.
+    pub name: &'static str,
+    /// Verbs that it serves.
+    pub verbs: &'static [Verb],
+}
+
+/// A resource's description; one constant per resource.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource {
+    /// Group, version, kind.
+    pub gvk: GroupVersionKind,
+    /// Plural name in paths, for example `routes`.
+    pub plural: &'static str,
+    /// Singular name, for example `route`.
+    pub singular: &'static str,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Verbs of the main resource, in alphabetical order.
+    pub verbs: &'static [Verb],
+    /// Short names for kubectl.
+    pub short_names: &'static [&'static str],
+    /// Categories, for example `all`.
+    pub categories: &'static [&'static str],
+    /// Subresources.
+    pub subresources: &'static [Subresource],
+    /// Table columns; the first is the name.
+    pub columns: &'static [Column],
+    /// Field selectors that are understood, beside `metadata.name` and (namespaced) `metadata.namespace`.
+    pub field_labels: &'static [&'static str],
+    /// Name of the schema in the OpenAPI document, for example `com.github.openshift.api.route.v1.Route`.
+    pub schema: &'static str,
+}
+
+impl Resource {
+    /// The kind of a list: `RouteList`.
+    #[must_use]
+    pub fn list_kind(&self) -> String {
+        format!("{}List", self.gvk.kind)
+    }
+
+    /// Whether the main resource has `verb`.
+    #[must_use]
+    pub fn has(&self, verb: Verb) -> bool {
+        self.verbs.contains(&verb)
+    }
+
+    /// The subresource `name`.
+    #[must_use]
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|s| s.name == name)
+    }
+}

@@ -1,0 +1,10 @@
+//! The verbs, once, for every resource. [`Storage`] is what a resource must answer; the handlers in `rest/` do all
+//! that is the same for all: decoding, negotiation, patches, tables, options, errors.
+
+pub mod item;
+pub mod options;
+pub mod storage;
+
+pub use item::Item;
+pub use options::{DeleteOptions, GetOptions, ListOptions, Preconditions, WriteOptions};
+pub use storage::{Deleted, Items, List, RequestContext, Storage, Updater, Watch, WatchEvent};

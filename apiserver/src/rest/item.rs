@@ -1,0 +1,62 @@
+//! `Item`: an object as it is served, encoded once.
+
+use bytes::Bytes;
+use picoshift_machinery::Object;
+use serde_json::Value;
+
+use crate::resource::Resource;
+use crate::store::Revision;
+
+/// An object as clients see it at one revision: its bytes, and what selectors need of it.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: Box<str>,
+    /// Name.
+    pub name: Box<str>,
+    /// The revision that `metadata.resourceVersion` shows.
+    pub revision: Revision,
+    /// Labels, sorted by key.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// Values of the resource's `field_labels`, in their order.
+    pub fields: Box<[Box<str>]>,
+    /// The object in JSON, `metadata.resourceVersion` included.
+    pub bytes: Bytes,
+}
+
+impl Item {
+    /// Encodes an object whose metadata is complete but for `resourceVersion`, which becomes `revision`.
+    #[must_use]
+    pub fn new(resource: &Resource, mut object: Object, revision: Revision) -> Self {
+        object.set_metadata("resourceVersion", revision.to_string());
+        let labels =
+            object.labels().into_iter().map(|(k, v)| (Box::from(k), Box::from(v))).collect::<Box<[_]>>();
+        let fields = resource.field_labels.iter().map(|label| field(&object, label)).collect();
+        Self {
+            namespace: object.namespace().into(),
+            name: object.name().into(),
+            revision,
+            labels,
+            fields,
+            bytes: object.to_bytes(),
+        }
+    }
+
+    /// The object, parsed again: for what is not on a hot path (tables, metadata, patches).
+    ///
+    /// # Errors
+    /// The parser's; bytes of an `Item` were encoded by `new`, so an error is ours.
+    pub fn object(&self) -> Result<Object, serde_json::Error> {
+        Object::from_slice(&self.bytes)
+    }
+}
+
+/// The text of a dotted path such as `spec.to.name`.
+fn field(object: &Object, label: &str) -> Box<str> {
+    let path: Vec<&str> = label.split('.').collect();
+    match object.at(&path) {
+        Some(Value::String(text)) => text.as_str().into(),
+        Some(Value::Null) | None => "".into(),
+        Some(other) => other.to_string().into(),
+    }
+}

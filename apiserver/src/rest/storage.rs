@@ -1,0 +1,203 @@
+//! [`Storage`]: what a resource must answer for the verbs that it advertises.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+use picoshift_machinery::request_info::RequestInfo;
+use picoshift_machinery::status::Details;
+use picoshift_machinery::{Object, Status, UserInfo};
+use serde_json::Value;
+
+use super::item::Item;
+use super::options::{DeleteOptions, GetOptions, ListOptions, WriteOptions};
+use crate::registry::chunk::Chunk;
+use crate::resource::{Resource, Verb};
+use crate::store::Revision;
+
+/// Everything about a request that a storage may look at.
+pub struct RequestContext {
+    /// Who asks.
+    pub user: Arc<UserInfo>,
+    /// What the path says.
+    pub info: RequestInfo,
+    /// Warnings for the answer's `Warning` headers.
+    warnings: Mutex<VecDeque<String>>,
+}
+
+impl RequestContext {
+    /// A context without warnings.
+    #[must_use]
+    pub fn new(user: Arc<UserInfo>, info: RequestInfo) -> Self {
+        Self { user, info, warnings: Mutex::default() }
+    }
+
+    /// Adds a warning, once.
+    pub fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut warnings = self.warnings.lock();
+        if !warnings.contains(&text) {
+            warnings.push_back(text);
+        }
+    }
+
+    /// Takes the warnings.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.warnings.lock().drain(..).collect()
+    }
+}
+
+/// The items of a list.
+pub enum Items {
+    /// Items picked one by one.
+    Picked(Vec<Arc<Item>>),
+    /// All items of a resource, in chunks whose encoding is kept.
+    Whole(Vec<Arc<Chunk>>),
+}
+
+/// A list at one revision.
+pub struct List {
+    /// `metadata.resourceVersion`.
+    pub revision: Revision,
+    /// `metadata.continue`, empty for none.
+    pub continue_token: String,
+    /// `metadata.remainingItemCount`.
+    pub remaining: Option<u64>,
+    /// The items.
+    pub items: Items,
+}
+
+/// What happened to one object, as one watcher sees it.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// The object is new to the watcher.
+    Added(Arc<Item>),
+    /// The object changed.
+    Modified(Arc<Item>),
+    /// The object is gone for the watcher; its last state with the revision of the change.
+    Deleted(Arc<Item>),
+    /// All up to the revision has been sent; `initial_events_end` after the initial events.
+    Bookmark {
+        /// The revision reached.
+        revision: Revision,
+        /// Whether this ends the initial events.
+        initial_events_end: bool,
+    },
+    /// The watch ends with an error.
+    Error(Status),
+}
+
+/// The events of one watch, in batches; ends when the watch is over. Time-outs are the handler's.
+pub type Watch = BoxStream<'static, Vec<WatchEvent>>;
+
+/// Makes the new object out of the current one: a replacement or a patch. Called again when another write came in
+/// between.
+pub trait Updater: Send + Sync {
+    /// `current` as clients see it.
+    ///
+    /// # Errors
+    /// What the client sees.
+    fn update(&self, current: &Object) -> Result<Object, Status>;
+
+    /// Whether a conflict with another write may be retried: for patches that name no resourceVersion.
+    fn retries(&self) -> bool;
+}
+
+/// What a delete answers.
+pub enum Deleted {
+    /// The object as it is now, with its `deletionTimestamp`, because finalizers are left; or as it was.
+    Object(Arc<Item>),
+    /// `Status` Success about the object that is gone.
+    Gone(Details),
+}
+
+/// A resource's answers. Verbs that a resource does not advertise are never called.
+#[async_trait]
+pub trait Storage: Send + Sync {
+    /// The description.
+    fn resource(&self) -> &'static Resource;
+
+    /// Whether the storage can answer now; else every request gets 503. Lists are never answered half.
+    ///
+    /// # Errors
+    /// Why not, as the client sees it.
+    fn ready(&self) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// The table cells of an object, in the order of the columns.
+    fn row(&self, object: &Object) -> Vec<Value>;
+
+    /// One object.
+    async fn get(&self, cx: &RequestContext, name: &str, options: &GetOptions) -> Result<Arc<Item>, Status> {
+        let _ = (name, options);
+        Err(self.unsupported(cx, Verb::Get))
+    }
+
+    /// A collection.
+    async fn list(&self, cx: &RequestContext, options: &ListOptions) -> Result<List, Status> {
+        let _ = options;
+        Err(self.unsupported(cx, Verb::List))
+    }
+
+    /// A watch of a collection.
+    async fn watch(&self, cx: &RequestContext, options: &ListOptions) -> Result<Watch, Status> {
+        let _ = options;
+        Err(self.unsupported(cx, Verb::Watch))
+    }
+
+    /// Creates an object, whose kind, name and namespace fit the request. May answer another kind
+    /// (a project request answers a Project).
+    async fn create(
+        &self,
+        cx: &RequestContext,
+        object: Object,
+        options: &WriteOptions,
+    ) -> Result<Arc<Item>, Status> {
+        let _ = (object, options);
+        Err(self.unsupported(cx, Verb::Create))
+    }
+
+    /// Updates an object.
+    async fn update(
+        &self,
+        cx: &RequestContext,
+        name: &str,
+        updater: &dyn Updater,
+        options: &WriteOptions,
+    ) -> Result<Arc<Item>, Status> {
+        let _ = (name, updater, options);
+        Err(self.unsupported(cx, Verb::Update))
+    }
+
+    /// Deletes an object.
+    async fn delete(
+        &self,
+        cx: &RequestContext,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Status> {
+        let _ = (name, options);
+        Err(self.unsupported(cx, Verb::Delete))
+    }
+
+    /// Deletes what a list selects; answers the objects as they were.
+    async fn delete_collection(
+        &self,
+        cx: &RequestContext,
+        options: &DeleteOptions,
+        list: &ListOptions,
+    ) -> Result<List, Status> {
+        let _ = (options, list);
+        Err(self.unsupported(cx, Verb::DeleteCollection))
+    }
+
+    /// 405 for a verb.
+    fn unsupported(&self, cx: &RequestContext, verb: Verb) -> Status {
+        let _ = cx;
+        let resource = self.resource();
+        Status::method_not_supported(resource.gvk.group, resource.plural, verb.as_str())
+    }
+}

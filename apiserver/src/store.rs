@@ -1,0 +1,176 @@
+//! What an engine must promise, and the types it speaks in. The embedded engine is in `store/embedded`.
+//!
+//! An engine is an ordered map of keys to values with one counter, the revision, as etcd's:
+//! - every committed change has a revision of its own, higher than all before it, across restarts and crashes;
+//! - [`Engine::submit`] checks its precondition against all writes submitted before it and fixes the revision at
+//!   once; the write becomes visible and acknowledged only when it is durable, in the order of submission;
+//! - reads ([`Engine::get`], [`Engine::list`], [`Engine::revision`]) see durable state only;
+//! - a [`ChangeSink`] sees each change of its prefix exactly once, in revision order, *before* the write is
+//!   acknowledged and before [`Engine::revision`] reaches it: whoever was answered finds the change in the sink;
+//! - history is kept from [`Engine::compacted`] on: lists at an older revision fail with [`StoreError::Compacted`].
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// The store's counter; what clients see as resourceVersion.
+pub type Revision = u64;
+
+/// A key: `<resource>.<group>/<namespace>/<name>`, or without a namespace for cluster-scoped resources.
+pub type Key = Arc<str>;
+
+/// A stored value with its revisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The key.
+    pub key: Key,
+    /// Revision that created the key (since its last deletion).
+    pub create_revision: Revision,
+    /// Revision of this value.
+    pub revision: Revision,
+    /// The value.
+    pub value: Bytes,
+}
+
+/// One committed change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The key that changed.
+    pub key: Key,
+    /// The revision of the change.
+    pub revision: Revision,
+    /// The new record; `None` for a deletion.
+    pub current: Option<Record>,
+    /// The record before, where there was one.
+    pub previous: Option<Record>,
+}
+
+/// What a write requires of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// The key is absent.
+    Absent,
+    /// The key is at exactly this revision.
+    At(Revision),
+}
+
+/// A write of one key; a deletion where `value` is `None`.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The key.
+    pub key: Key,
+    /// The precondition.
+    pub expect: Expect,
+    /// The new value.
+    pub value: Option<Bytes>,
+}
+
+/// Why the store did not do what it was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The precondition does not hold; `current` is the key's revision with all submitted writes counted
+    /// (`None`: absent). It may not be durable yet: wait for [`Engine::settled`] before a retry.
+    #[error("precondition failed: the key is at {current:?}")]
+    Conflict {
+        /// Revision of the key.
+        current: Option<Revision>,
+    },
+    /// The revision is older than the history that is kept.
+    #[error("revision {requested} is compacted, the oldest is {oldest}")]
+    Compacted {
+        /// The revision asked for.
+        requested: Revision,
+        /// The oldest revision that can be read.
+        oldest: Revision,
+    },
+    /// The value or key is over the engine's limit.
+    #[error("the value has {size} bytes, the limit is {limit}")]
+    TooLarge {
+        /// Size in bytes.
+        size: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
+    /// The medium failed; nothing more is written until a restart, reads go on.
+    #[error("storage failed: {0}")]
+    Failed(Arc<str>),
+}
+
+/// A submitted write: its revision is fixed; the future ends when it is durable and every sink has seen it.
+pub struct Pending {
+    /// The revision that the write has (or would have had, if it fails).
+    pub revision: Revision,
+    /// Ends with the record, or with what the storage said.
+    pub done: Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>,
+}
+
+/// Receives changes. Called on the engine's commit path: short, no blocking, no calls back into `submit`.
+pub trait ChangeSink: Send + Sync {
+    /// Changes in revision order, all of the sink's prefix.
+    fn apply(&self, changes: &[Change]);
+}
+
+/// A listing at one revision.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The revision of the listing.
+    pub revision: Revision,
+    /// Records in key order.
+    pub records: Vec<Record>,
+}
+
+/// A storage engine; see the module's promises.
+pub trait Engine: Send + Sync {
+    /// Submits a write. Revisions follow the order of calls.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] at once when the precondition fails, counting writes that are not durable yet.
+    fn submit(&self, write: Write) -> Result<Pending, StoreError>;
+
+    /// Ends when all that was submitted before the call is durable and visible (or failed).
+    fn settled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// The durable record of a key.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`].
+    fn get(&self, key: &str) -> Result<Option<Record>, StoreError>;
+
+    /// All records whose key starts with `prefix`, at `at` or at the newest durable revision.
+    ///
+    /// # Errors
+    /// [`StoreError::Compacted`], [`StoreError::Failed`].
+    fn list(&self, prefix: &str, at: Option<Revision>) -> Result<Snapshot, StoreError>;
+
+    /// Subscribes a sink to a prefix: returns the records at some revision R together with the kept history up to R
+    /// (oldest first); the sink gets every change after R, none twice and none lost.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`].
+    fn subscribe(&self, prefix: &str, sink: Arc<dyn ChangeSink>) -> Result<Subscription, StoreError>;
+
+    /// The newest durable revision that every sink has seen.
+    fn revision(&self) -> Revision;
+
+    /// The oldest revision at which lists can still be made.
+    fn compacted(&self) -> Revision;
+
+    /// Forgets history before `revision`.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`].
+    fn compact(&self, revision: Revision) -> Result<(), StoreError>;
+}
+
+/// What [`Engine::subscribe`] returns.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    /// The state at the revision from which the sink continues.
+    pub snapshot: Snapshot,
+    /// The changes that are still kept, oldest first, up to the snapshot's revision.
+    pub history: Vec<Change>,
+    /// Oldest revision from which `history` is complete: a watch from a revision lower than this is too old.
+    pub since: Revision,
+}

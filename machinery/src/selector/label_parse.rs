@@ -1,0 +1,209 @@
+//! The grammar of label selectors (`labels.Parse`).
+
+use super::super::SelectorError;
+use super::{LabelRequirement, Operator};
+use crate::names;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Close,
+    Comma,
+    DoubleEquals,
+    End,
+    Equals,
+    Greater,
+    Less,
+    Not,
+    NotEquals,
+    Open,
+    Word(&'a str),
+}
+
+pub(super) struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The whole selector.
+    pub(super) fn selector(mut self) -> Result<Vec<LabelRequirement>, SelectorError> {
+        let mut requirements = Vec::new();
+        if self.peek() == Token::End {
+            return Ok(requirements);
+        }
+        loop {
+            requirements.push(self.requirement()?);
+            match self.next() {
+                Token::End => break,
+                Token::Comma => match self.peek() {
+                    Token::Word(_) | Token::Not => {}
+                    found => return Err(self.error(&found, "identifier after ','")),
+                },
+                found => return Err(self.error(&found, "',' or 'end of string'")),
+            }
+        }
+        // Upstream sorts by key, so equal selectors print alike.
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(requirements)
+    }
+
+    fn requirement(&mut self) -> Result<LabelRequirement, SelectorError> {
+        let negated = self.peek() == Token::Not;
+        if negated {
+            self.next();
+        }
+        let key = match self.next() {
+            Token::Word(word) => word.to_owned(),
+            found => return Err(self.error(&found, "identifier")),
+        };
+        if let Err(why) = names::qualified_name(&key) {
+            return Err(invalid_key(&key, &why));
+        }
+        if negated {
+            return Ok(LabelRequirement { key, operator: Operator::DoesNotExist, values: Vec::new() });
+        }
+        if matches!(self.peek(), Token::End | Token::Comma) {
+            return Ok(LabelRequirement { key, operator: Operator::Exists, values: Vec::new() });
+        }
+        let (operator, values) = self.comparison()?;
+        check_values(&key, operator, &values)?;
+        Ok(LabelRequirement { key, operator, values })
+    }
+
+    fn comparison(&mut self) -> Result<(Operator, Vec<String>), SelectorError> {
+        let one = |operator| (operator, false);
+        let (operator, many) = match self.next() {
+            Token::Equals | Token::DoubleEquals => one(Operator::In),
+            Token::NotEquals => one(Operator::NotIn),
+            Token::Greater => one(Operator::GreaterThan),
+            Token::Less => one(Operator::LessThan),
+            Token::Word("in") => (Operator::In, true),
+            Token::Word("notin") => (Operator::NotIn, true),
+            found => {
+                return Err(self.error(&found, "in, notin, =, ==, !=, gt, lt"));
+            }
+        };
+        let values = if many { self.values()? } else { vec![self.exact_value()?] };
+        Ok((operator, values))
+    }
+
+    /// `(a, b)`.
+    fn values(&mut self) -> Result<Vec<String>, SelectorError> {
+        match self.next() {
+            Token::Open => {}
+            found => return Err(self.error(&found, "'('")),
+        }
+        let mut values = Vec::new();
+        loop {
+            match self.next() {
+                Token::Word(word) => {
+                    values.push(word.to_owned());
+                    match self.next() {
+                        Token::Comma if self.peek() == Token::Close => values.push(String::new()),
+                        Token::Comma => {}
+                        Token::Close => break,
+                        found => return Err(self.error(&found, "',' or ')'")),
+                    }
+                }
+                Token::Comma => values.push(String::new()),
+                Token::Close => break,
+                found => return Err(self.error(&found, "',', ')' or identifier")),
+            }
+        }
+        if values.is_empty() {
+            values.push(String::new());
+        }
+        values.sort_unstable();
+        values.dedup();
+        Ok(values)
+    }
+
+    /// A value, which may be empty.
+    fn exact_value(&mut self) -> Result<String, SelectorError> {
+        match self.peek() {
+            Token::End | Token::Comma => Ok(String::new()),
+            Token::Word(word) => {
+                self.next();
+                Ok(word.to_owned())
+            }
+            found => Err(self.error(&found, "identifier")),
+        }
+    }
+
+    fn error(&self, found: &Token<'a>, expected: &str) -> SelectorError {
+        let found = match found {
+            Token::Word(word) => (*word).to_owned(),
+            Token::End => String::new(),
+            Token::Close => ")".to_owned(),
+            Token::Comma => ",".to_owned(),
+            Token::DoubleEquals => "==".to_owned(),
+            Token::Equals => "=".to_owned(),
+            Token::Greater => ">".to_owned(),
+            Token::Less => "<".to_owned(),
+            Token::Not => "!".to_owned(),
+            Token::NotEquals => "!=".to_owned(),
+            Token::Open => "(".to_owned(),
+        };
+        SelectorError(format!("unable to parse requirement: found '{found}', expected: {expected}"))
+    }
+
+    fn peek(&self) -> Token<'a> {
+        self.scan().0
+    }
+
+    fn next(&mut self) -> Token<'a> {
+        let (token, end) = self.scan();
+        self.at = end;
+        token
+    }
+
+    fn scan(&self) -> (Token<'a>, usize) {
+        let bytes = self.text.as_bytes();
+        let mut at = self.at;
+        while bytes.get(at).is_some_and(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')) {
+            at += 1;
+        }
+        let two = bytes.get(at + 1) == Some(&b'=');
+        match bytes.get(at) {
+            None => (Token::End, at),
+            Some(b'(') => (Token::Open, at + 1),
+            Some(b')') => (Token::Close, at + 1),
+            Some(b',') => (Token::Comma, at + 1),
+            Some(b'!') if two => (Token::NotEquals, at + 2),
+            Some(b'!') => (Token::Not, at + 1),
+            Some(b'=') if two => (Token::DoubleEquals, at + 2),
+            Some(b'=') => (Token::Equals, at + 1),
+            Some(b'>') => (Token::Greater, at + 1),
+            Some(b'<') => (Token::Less, at + 1),
+            Some(_) => {
+                let end = self.text[at..]
+                    .find([' ', '\t', '\r', '\n', '(', ')', ',', '!', '=', '>', '<'])
+                    .map_or(self.text.len(), |n| at + n);
+                (Token::Word(&self.text[at..end]), end)
+            }
+        }
+    }
+}
+
+fn invalid_key(key: &str, why: &str) -> SelectorError {
+    SelectorError(format!("key: Invalid value: \"{key}\": {why}"))
+}
+
+fn check_values(key: &str, operator: Operator, values: &[String]) -> Result<(), SelectorError> {
+    for (at, value) in values.iter().enumerate() {
+        if matches!(operator, Operator::GreaterThan | Operator::LessThan) {
+            if value.parse::<i64>().is_err() {
+                return Err(SelectorError(format!(
+                    "values[{at}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
+                )));
+            }
+        } else if let Err(why) = names::label_value(value) {
+            return Err(SelectorError(format!("values[{at}][{key}]: Invalid value: \"{value}\": {why}")));
+        }
+    }
+    Ok(())
+}
