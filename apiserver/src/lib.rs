@@ -4,6 +4,7 @@
 //! and RBAC on kube-apiserver. Out: objects of `project.openshift.io` and `route.openshift.io`, an authorization
 //! webhook, and one file on disk.
 
+pub mod authz;
 pub mod registry;
 pub mod resource;
 pub mod rest;

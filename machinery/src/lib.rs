@@ -3,6 +3,7 @@
 //!
 //! In: bytes of requests, certificates, objects. Out: typed requests, objects, `Status` errors, listeners.
 
+pub mod body;
 pub mod field_error;
 pub mod group_version;
 pub mod names;
