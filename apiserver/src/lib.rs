@@ -4,7 +4,9 @@
 //! and RBAC on kube-apiserver. Out: objects of `project.openshift.io` and `route.openshift.io`, an authorization
 //! webhook, and one file on disk.
 
+pub mod admission;
 pub mod authz;
+pub mod gzip;
 pub mod registry;
 pub mod resource;
 pub mod rest;
