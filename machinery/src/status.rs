@@ -254,3 +254,37 @@ impl Status {
         Value::Object(map)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_upstreams() {
+        let g = "route.openshift.io";
+        assert_eq!(Status::not_found(g, "routes", "x").message, r#"routes.route.openshift.io "x" not found"#);
+        assert_eq!(Status::not_found("", "namespaces", "x").message, r#"namespaces "x" not found"#);
+        assert_eq!(
+            Status::conflict(g, "routes", "x", "why").message,
+            r#"Operation cannot be fulfilled on routes.route.openshift.io "x": why"#
+        );
+        let one = Status::invalid(g, "Route", "x", &[FieldError::required("spec.to.name", "")]);
+        assert_eq!(one.message, r#"Route.route.openshift.io "x" is invalid: spec.to.name: Required value"#);
+        let two =
+            [FieldError::invalid_str("a", "q\"", "bad"), FieldError::not_supported("b", "z", &["y", "x"])];
+        let two = Status::invalid(g, "Route", "x", &two);
+        assert_eq!(
+            two.message,
+            r#"Route.route.openshift.io "x" is invalid: [a: Invalid value: "q\"": bad, b: Unsupported value: "z": supported values: "x", "y"]"#
+        );
+        assert_eq!(two.details.unwrap().causes[1].reason, "FieldValueNotSupported");
+    }
+
+    #[test]
+    fn reads_what_it_writes() {
+        let status = Status::internal("boom").about("g", "routes", "x");
+        let read: Status = serde_json::from_value(status.to_value()).unwrap();
+        assert_eq!(read, status);
+        assert_eq!(Status::success(None).to_value()["status"], "Success");
+    }
+}

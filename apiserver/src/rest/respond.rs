@@ -1,0 +1,270 @@
+//! Answers: an item, a list, a table, metadata or a status, in the form that was negotiated.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::stream;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use picoshift_machinery::body::{self, Body};
+use picoshift_machinery::media_type::{Format, Output, Target};
+use picoshift_machinery::{Object, Status, protobuf};
+use serde_json::{Map, Value};
+
+use super::item::Item;
+use super::partial;
+use super::storage::{Items, List, Storage};
+use super::table::{self, IncludeObject, TableOptions};
+use crate::gzip::{self, Piece};
+use crate::registry::chunk::Chunk;
+
+/// Answers of this size and more are compressed for clients that can read it, as kube-apiserver does.
+const COMPRESS_FROM: usize = 128 << 10;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
+const PROTOBUF: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
+
+/// How an answer is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Format and target of the Accept header.
+    pub output: Output,
+    /// What rows of a table carry.
+    pub include: IncludeObject,
+    /// Whether the client reads gzip.
+    pub gzip: bool,
+}
+
+impl Form {
+    /// Reads what the Accept-Encoding header says about gzip.
+    #[must_use]
+    pub fn reads_gzip(headers: &HeaderMap) -> bool {
+        headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok()).any(|list| {
+            list.split(',').any(|coding| {
+                let mut parts = coding.split(';').map(str::trim);
+                parts.next() == Some("gzip") && !parts.any(|p| p == "q=0" || p == "q=0.0")
+            })
+        })
+    }
+}
+
+/// One object.
+///
+/// # Errors
+/// 500 when our own bytes cannot be read.
+pub fn item(storage: &dyn Storage, item: &Item, code: StatusCode, form: Form) -> Result<Response<Body>, Status> {
+    if let (Format::Json, Target::Object, false) = (form.output.format, form.output.target, form.output.pretty) {
+        return Ok(bytes(code, JSON, with_newline(&item.bytes), form.gzip));
+    }
+    let object = item.object().map_err(Status::internal)?;
+    let value = match form.output.target {
+        Target::Object => object,
+        Target::Partial { version } => partial::metadata_only(&object, version),
+        Target::Table { version } => {
+            let options = TableOptions { version, include: form.include };
+            let metadata = list_metadata(&item.revision.to_string(), "", None);
+            wrap(table::table(storage, &[object], metadata, options, true))
+        }
+    };
+    Ok(encoded(code, &value, form))
+}
+
+/// A list.
+///
+/// # Errors
+/// 500 when our own bytes cannot be read.
+pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Body>, Status> {
+    if let (Format::Json, Target::Object, false) = (form.output.format, form.output.target, form.output.pretty) {
+        return Ok(plain_list(storage, list, form.gzip));
+    }
+    let metadata = list_metadata(&list.revision.to_string(), &list.continue_token, list.remaining);
+    let objects = objects(&list.items)?;
+    let value = match form.output.target {
+        Target::Object => {
+            let resource = storage.resource();
+            let mut value = Object::new(&resource.gvk.api_version(), &resource.list_kind());
+            value.0.insert("metadata".to_owned(), metadata.into());
+            let items: Vec<Value> = objects.into_iter().map(|object| object.0.into()).collect();
+            value.0.insert("items".to_owned(), items.into());
+            value
+        }
+        Target::Partial { version } => partial::metadata_list(&objects, metadata, version),
+        Target::Table { version } => {
+            let options = TableOptions { version, include: form.include };
+            wrap(table::table(storage, &objects, metadata, options, true))
+        }
+    };
+    Ok(encoded(StatusCode::OK, &value, form))
+}
+
+fn objects(items: &Items) -> Result<Vec<Object>, Status> {
+    let parse = |item: &Arc<Item>| item.object().map_err(Status::internal);
+    match items {
+        Items::Picked(items) => items.iter().map(parse).collect(),
+        Items::Whole(chunks) => chunks.iter().flat_map(|chunk| chunk.items()).map(parse).collect(),
+    }
+}
+
+fn wrap(value: Value) -> Object {
+    Object::from_value(value).unwrap_or_default()
+}
+
+/// A list's metadata.
+#[must_use]
+pub fn list_metadata(version: &str, continue_token: &str, remaining: Option<u64>) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".to_owned(), version.into());
+    if !continue_token.is_empty() {
+        metadata.insert("continue".to_owned(), continue_token.into());
+    }
+    if let Some(remaining) = remaining {
+        metadata.insert("remainingItemCount".to_owned(), remaining.into());
+    }
+    metadata
+}
+
+/// The list in JSON, put together from bytes that were encoded before.
+fn plain_list(storage: &dyn Storage, list: List, gzip: bool) -> Response<Body> {
+    let resource = storage.resource();
+    let metadata = list_metadata(&list.revision.to_string(), &list.continue_token, list.remaining);
+    let head = format!(
+        r#"{{"kind":"{}","apiVersion":"{}","metadata":{},"items":["#,
+        resource.list_kind(),
+        resource.gvk.api_version(),
+        Value::Object(metadata),
+    );
+    let chunks = match list.items {
+        Items::Whole(chunks) => chunks,
+        // Few items, or picked ones: one chunk that nobody else will use.
+        Items::Picked(items) if items.is_empty() => Vec::new(),
+        Items::Picked(items) => vec![Arc::new(Chunk::new(items))],
+    };
+    let length = head.len() + chunks.iter().map(|chunk| chunk.joined_len() + 1).sum::<usize>() + 2;
+    if gzip && length >= COMPRESS_FROM {
+        return compressed_list(&head, &chunks);
+    }
+    let length = length + usize::from(chunks.is_empty());
+    let response = with_type(StatusCode::OK, JSON).header(header::CONTENT_LENGTH, length);
+    let mut parts = vec![Bytes::from(head)];
+    for (at, chunk) in chunks.iter().enumerate() {
+        if at > 0 {
+            parts.push(Bytes::from_static(b","));
+        }
+        parts.push(chunk.joined().clone());
+    }
+    parts.push(Bytes::from_static(b"]}\n"));
+    finish(response, body::stream(stream::iter(coalesce(parts))))
+}
+
+fn compressed_list(head: &str, chunks: &[Arc<Chunk>]) -> Response<Body> {
+    let (head, comma, tail) = (Piece::stored(head.as_bytes()), Piece::stored(b","), Piece::stored(b"]}\n"));
+    let mut pieces = vec![&head];
+    for (at, chunk) in chunks.iter().enumerate() {
+        if at > 0 {
+            pieces.push(&comma);
+        }
+        pieces.push(chunk.deflated());
+    }
+    pieces.push(&tail);
+    let parts = gzip::member(pieces);
+    let length: usize = parts.iter().map(Bytes::len).sum();
+    let response = with_type(StatusCode::OK, JSON)
+        .header(header::CONTENT_ENCODING, "gzip")
+        .header(header::VARY, "Accept-Encoding")
+        .header(header::CONTENT_LENGTH, length);
+    finish(response, body::stream(stream::iter(coalesce(parts))))
+}
+
+/// Joins small neighbours, so that a comma does not cost a frame.
+fn coalesce(parts: Vec<Bytes>) -> Vec<Bytes> {
+    const SMALL: usize = 4096;
+    let mut out: Vec<Bytes> = Vec::with_capacity(parts.len());
+    let mut run = BytesMut::new();
+    for part in parts {
+        if part.len() < SMALL {
+            run.put_slice(&part);
+            continue;
+        }
+        if !run.is_empty() {
+            out.push(run.split().freeze());
+        }
+        out.push(part);
+    }
+    if !run.is_empty() {
+        out.push(run.freeze());
+    }
+    out
+}
+
+/// A status, successful or not, in the negotiated format.
+#[must_use]
+pub fn status(status: &Status, code: StatusCode, format: Format) -> Response<Body> {
+    let value = wrap(status.to_value());
+    let mut response = match format {
+        Format::Json => bytes(code, JSON, newline_after(value.to_bytes().to_vec()), false),
+        Format::Yaml => bytes(code, YAML, yaml(&value), false),
+        Format::Protobuf => match protobuf::encode(&value) {
+            Some(encoded) => bytes(code, PROTOBUF, encoded, false),
+            None => bytes(code, JSON, newline_after(value.to_bytes().to_vec()), false),
+        },
+    };
+    let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry > 0 {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
+    }
+    response
+}
+
+fn encoded(code: StatusCode, value: &Object, form: Form) -> Response<Body> {
+    match form.output.format {
+        Format::Protobuf => {
+            if let Some(encoded) = protobuf::encode(value) {
+                return bytes(code, PROTOBUF, encoded, form.gzip);
+            }
+            bytes(code, JSON, newline_after(value.to_bytes().to_vec()), form.gzip)
+        }
+        Format::Yaml => bytes(code, YAML, yaml(value), form.gzip),
+        Format::Json if form.output.pretty => {
+            let text = serde_json::to_vec_pretty(&value.0).unwrap_or_default();
+            bytes(code, JSON, text.into(), form.gzip)
+        }
+        Format::Json => bytes(code, JSON, newline_after(value.to_bytes().to_vec()), form.gzip),
+    }
+}
+
+fn yaml(value: &Object) -> Bytes {
+    serde_saphyr::to_string(&value.0).unwrap_or_default().into()
+}
+
+fn with_newline(bytes: &Bytes) -> Bytes {
+    newline_after(Vec::from(&bytes[..]))
+}
+
+fn newline_after(mut bytes: Vec<u8>) -> Bytes {
+    bytes.push(b'\n');
+    bytes.into()
+}
+
+fn bytes(code: StatusCode, content_type: HeaderValue, content: Bytes, gzip: bool) -> Response<Body> {
+    let response = with_type(code, content_type);
+    if gzip && content.len() >= COMPRESS_FROM {
+        let piece = Piece::deflate(&content);
+        let member = gzip::member([&piece]).concat();
+        let response = response
+            .header(header::CONTENT_ENCODING, "gzip")
+            .header(header::VARY, "Accept-Encoding")
+            .header(header::CONTENT_LENGTH, member.len());
+        return finish(response, body::full(member));
+    }
+    let response = response.header(header::CONTENT_LENGTH, content.len());
+    finish(response, body::full(content))
+}
+
+fn with_type(code: StatusCode, content_type: HeaderValue) -> http::response::Builder {
+    Response::builder().status(code).header(header::CONTENT_TYPE, content_type)
+}
+
+fn finish(response: http::response::Builder, body: Body) -> Response<Body> {
+    // Only constant headers were added, so the builder cannot have failed.
+    response.body(body).unwrap_or_else(|_| Response::new(body::empty()))
+}
