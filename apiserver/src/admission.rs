@@ -4,6 +4,7 @@
 mod namespace_lifecycle;
 mod owner_references;
 
+use async_trait::async_trait;
 use picoshift_machinery::{Object, Status};
 
 pub use self::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
@@ -35,32 +36,60 @@ pub struct Review<'a> {
     pub resource: &'static Resource,
 }
 
-/// The chain, in upstream's order.
-pub struct Admission {
-    namespace_lifecycle: NamespaceLifecycle,
-    owner_references: OwnerReferences,
-}
-
-impl Admission {
-    /// Puts the chain together.
-    #[must_use]
-    pub fn new(namespace_lifecycle: NamespaceLifecycle, owner_references: OwnerReferences) -> Self {
-        Self { namespace_lifecycle, owner_references }
-    }
-
+/// One step of the chain; each refuses or lets pass.
+#[async_trait]
+pub trait Plugin: Send + Sync {
     /// Before validation.
     ///
     /// # Errors
     /// The refusal that the client sees.
-    pub async fn mutate(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
-        self.namespace_lifecycle.admit(cx, review).await
+    async fn mutate(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
+        let _ = (cx, review);
+        Ok(())
     }
 
     /// After validation.
     ///
     /// # Errors
     /// The refusal that the client sees.
+    async fn validate(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
+        let _ = (cx, review);
+        Ok(())
+    }
+}
+
+/// The chain, in upstream's order.
+#[derive(Default)]
+pub struct Admission {
+    plugins: Vec<Box<dyn Plugin>>,
+}
+
+impl Admission {
+    /// Puts the chain together.
+    #[must_use]
+    pub fn new(plugins: Vec<Box<dyn Plugin>>) -> Self {
+        Self { plugins }
+    }
+
+    /// Runs the steps before validation.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn mutate(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
+        for plugin in &self.plugins {
+            plugin.mutate(cx, review).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs the steps after validation.
+    ///
+    /// # Errors
+    /// The first refusal.
     pub async fn validate(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
-        self.owner_references.admit(cx, review).await
+        for plugin in &self.plugins {
+            plugin.validate(cx, review).await?;
+        }
+        Ok(())
     }
 }

@@ -9,6 +9,8 @@ mod read;
 mod remove;
 mod select;
 pub mod strategy;
+#[cfg(test)]
+mod tests;
 pub mod tree;
 mod watch;
 mod write;

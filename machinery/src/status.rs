@@ -28,6 +28,9 @@ pub struct Status {
     /// HTTP status code.
     #[serde(default)]
     pub code: u16,
+    /// `metadata.continue`: where an inconsistent list could go on, when the consistent one cannot.
+    #[serde(skip)]
+    pub continue_token: String,
 }
 
 /// `Status.details`.
@@ -82,7 +85,27 @@ impl Status {
             reason: reason.to_owned(),
             details: None,
             code: code.as_u16(),
+            continue_token: String::new(),
         }
+    }
+
+    /// A failure about no object in particular, with the empty details that upstream's router gives.
+    #[must_use]
+    pub fn router(code: StatusCode, reason: &str, message: &str) -> Self {
+        Self { details: Some(Box::default()), ..Self::failure(code, reason, message) }
+    }
+
+    /// 404 for a path that leads nowhere.
+    #[must_use]
+    pub fn no_such_path() -> Self {
+        Self::router(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// 405 for a method that a path does not have.
+    #[must_use]
+    pub fn no_such_method() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::router(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
     /// `Success` about an object, as a delete answers.
@@ -94,6 +117,7 @@ impl Status {
             reason: String::new(),
             details: details.map(Box::new),
             code: 0,
+            continue_token: String::new(),
         }
     }
 
@@ -250,7 +274,11 @@ impl Status {
         }
         map.insert("kind".to_owned(), "Status".into());
         map.insert("apiVersion".to_owned(), "v1".into());
-        map.insert("metadata".to_owned(), json!({}));
+        let metadata = match self.continue_token.as_str() {
+            "" => json!({}),
+            token => json!({ "continue": token }),
+        };
+        map.insert("metadata".to_owned(), metadata);
         Value::Object(map)
     }
 }

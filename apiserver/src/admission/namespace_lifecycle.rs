@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, PartialObjectMeta};
@@ -14,7 +15,7 @@ use parking_lot::RwLock;
 use picoshift_machinery::Status;
 use tokio::sync::watch;
 
-use super::{Operation, Review};
+use super::{Operation, Plugin, Review};
 use crate::rest::RequestContext;
 
 /// Which namespaces there are, and whether they are going; kept up to date by a watch.
@@ -97,8 +98,11 @@ impl NamespaceLifecycle {
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
         Self { namespaces }
     }
+}
 
-    pub(super) async fn admit(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
+#[async_trait]
+impl Plugin for NamespaceLifecycle {
+    async fn mutate(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
         let namespace = cx.info.namespace.as_str();
         if review.operation == Operation::Delete || !review.resource.namespaced || namespace.is_empty() {
             return Ok(());

@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use kube::Client;
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
 use picoshift_machinery::Status;
 use serde_json::Value;
 
-use super::{Operation, Review};
+use super::{Operation, Plugin, Review};
 use crate::authz::{Attributes, Authorizer, Decision};
 use crate::rest::RequestContext;
 
@@ -51,25 +52,6 @@ impl OwnerReferences {
         Self { authorizer, kinds }
     }
 
-    pub(super) async fn admit(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
-        if review.operation == Operation::Delete {
-            return Ok(());
-        }
-        let new = references(review.object);
-        let old = review.old.map(references).unwrap_or_default();
-        if new == old {
-            return Ok(());
-        }
-        if review.operation == Operation::Update {
-            self.may_delete(cx, review).await?;
-        }
-        let blocked: BTreeSet<&str> = old.iter().filter(|r| blocks(r)).map(|r| text(r, "uid")).collect();
-        for reference in new.iter().filter(|r| blocks(r) && !blocked.contains(text(r, "uid"))) {
-            self.may_block(cx, review, reference).await?;
-        }
-        Ok(())
-    }
-
     async fn may_delete(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
         let resource = review.resource;
         let attributes = Attributes {
@@ -96,27 +78,15 @@ impl OwnerReferences {
         review: &Review<'_>,
         reference: &Value,
     ) -> Result<(), Status> {
-        let refuse = |why: &str| {
+        let (api_version, kind) = (text(reference, "apiVersion"), text(reference, "kind"));
+        let (group, resource, namespaced) = self.kinds.resolve(api_version, kind).await.map_err(|_| {
             forbidden(
                 review,
                 &format!(
-                    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: {why}"
+                    "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion {api_version} Kind {kind}: no matches for kind \"{kind}\" in version \"{api_version}\""
                 ),
             )
-        };
-        let (group, resource, namespaced) = self
-            .kinds
-            .resolve(text(reference, "apiVersion"), text(reference, "kind"))
-            .await
-            .map_err(|_| forbidden(review, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion "))
-            .map_err(|mut status| {
-                status.message.push_str(&format!(
-                    "{} Kind {}",
-                    text(reference, "apiVersion"),
-                    text(reference, "kind")
-                ));
-                status
-            })?;
+        })?;
         let attributes = Attributes {
             verb: "update".to_owned(),
             group,
@@ -129,8 +99,36 @@ impl OwnerReferences {
         };
         match self.authorizer.authorize(&cx.user, &attributes).await? {
             Decision::Allow => Ok(()),
-            Decision::Deny { reason } => Err(refuse(&format!("{reason}, <nil>"))),
+            Decision::Deny { reason } => Err(forbidden(
+                review,
+                &format!(
+                    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: {reason}, <nil>"
+                ),
+            )),
         }
+    }
+}
+
+#[async_trait]
+impl Plugin for OwnerReferences {
+    async fn validate(&self, cx: &RequestContext, review: &Review<'_>) -> Result<(), Status> {
+        if review.operation == Operation::Delete {
+            return Ok(());
+        }
+        let new = references(review.object);
+        let old = review.old.map(references).unwrap_or_default();
+        if new == old {
+            return Ok(());
+        }
+        // Who creates an object may give it owners: it is theirs to lose.
+        if review.operation == Operation::Update {
+            self.may_delete(cx, review).await?;
+        }
+        let blocked: BTreeSet<&str> = old.iter().filter(|r| blocks(r)).map(|r| text(r, "uid")).collect();
+        for reference in new.iter().filter(|r| blocks(r) && !blocked.contains(text(r, "uid"))) {
+            self.may_block(cx, review, reference).await?;
+        }
+        Ok(())
     }
 }
 

@@ -14,8 +14,8 @@ const TOKEN_MAX: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Continue {
     v: String,
-    /// Revision of the first page; all pages are of this revision.
-    pub(super) rv: Revision,
+    /// Revision of the first page, which all pages are of; -1 goes on at the newest, come what may.
+    rv: i64,
     /// `namespace/name` of the last item already sent.
     start: String,
 }
@@ -23,7 +23,13 @@ pub(super) struct Continue {
 impl Continue {
     /// The token after an item.
     pub(super) fn after(rv: Revision, namespace: &str, name: &str) -> Self {
+        let rv = i64::try_from(rv).unwrap_or(i64::MAX);
         Self { v: "meta.k8s.io/v1".to_owned(), rv, start: format!("{namespace}/{name}") }
+    }
+
+    /// The revision of the pages; `None` for the newest.
+    pub(super) fn revision(&self) -> Option<Revision> {
+        Revision::try_from(self.rv).ok()
     }
 
     /// Namespace and name of the last item sent.
@@ -56,12 +62,16 @@ impl Continue {
     }
 }
 
-/// 410: the revision of the first page is gone.
-pub(super) fn expired() -> Status {
-    Status::expired(
-        "The provided continue parameter is too old to display a consistent list result. You must start a new list \
-         without the continue parameter.",
-    )
+/// 410: the revision of the first page is gone; the token in it goes on at the newest revision.
+pub(super) fn expired(token: &Continue) -> Status {
+    let mut status = Status::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
+         results. Continuing with the provided token results in an inconsistent list - objects that were created, \
+         modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    status.continue_token = Continue { rv: -1, ..token.clone() }.encode();
+    status
 }
 
 #[cfg(test)]
@@ -72,11 +82,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_read_back(rv in 1..u64::MAX, ns in "[a-z.-]{0,9}", name in "[a-z.-]{1,9}") {
+        fn tokens_read_back(rv in 1..1u64 << 62, ns in "[a-z.-]{0,9}", name in "[a-z.-]{1,9}") {
             let token = Continue::after(rv, &ns, &name);
             let read = Continue::decode(&token.encode()).unwrap();
             prop_assert_eq!(read.last(), (ns.as_str(), name.as_str()));
-            prop_assert_eq!(read.rv, rv);
+            prop_assert_eq!(read.revision(), Some(rv));
         }
 
         #[test]

@@ -47,15 +47,15 @@ impl Registry {
 
     async fn view(&self, options: &ListOptions, token: Option<&Continue>) -> Result<View, Status> {
         if let Some(token) = token {
-            self.wait_for(token.rv).await?;
-            return self.cache.at(token.rv).ok_or_else(expired);
+            let Some(revision) = token.revision() else { return Ok(self.cache.newest()) };
+            self.wait_for(revision).await?;
+            return self.cache.at(revision).ok_or_else(|| expired(token));
         }
         let revision = options.resource_version.unwrap_or(0);
         self.wait_for(revision).await?;
         if options.version_match == Some(VersionMatch::Exact) {
-            return self.cache.at(revision).ok_or_else(|| {
-                Status::expired(format!("The resourceVersion for the provided list is too old. {revision}"))
-            });
+            let too_old = || Status::expired("The resourceVersion for the provided list is too old.");
+            return self.cache.at(revision).ok_or_else(too_old);
         }
         Ok(self.cache.newest())
     }

@@ -78,12 +78,14 @@ impl Handler {
     fn form(&self, cx: &RequestContext, headers: &HeaderMap, query: &str) -> Result<(&Arc<dyn Storage>, Form), Status> {
         let info = &cx.info;
         let found = self.storages.get(&(info.group.as_str(), info.version.as_str(), info.resource.as_str()));
-        let storage = found.ok_or_else(not_a_resource)?;
+        let storage = found.ok_or_else(Status::no_such_path)?;
         let resource = storage.resource();
-        if resource.namespaced == info.namespace.is_empty() && !(resource.namespaced && info.name.is_empty()) {
-            return Err(not_a_resource());
-        }
+        // A selector by name puts the name into the request of a collection too.
         let collection = matches!(info.verb.as_str(), "list" | "watch" | "deletecollection");
+        let across_namespaces = resource.namespaced && (collection || info.name.is_empty());
+        if resource.namespaced == info.namespace.is_empty() && !across_namespaces {
+            return Err(Status::no_such_path());
+        }
         let output = media_type::negotiate(headers, query, collection, info.verb == "watch")?;
         let include = match output.target {
             Target::Table { .. } => IncludeObject::parse(&query::first(query, "includeObject").unwrap_or_default())?,
@@ -95,17 +97,18 @@ impl Handler {
     async fn call(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let info = &call.cx.info;
         let resource = call.storage.resource();
-        let verb = verb(&info.verb).ok_or_else(|| self.no_verb(call))?;
+        let verb = verb(&info.verb).ok_or_else(Status::no_such_method)?;
         let served = match info.subresource.as_str() {
             "" => resource.has(verb),
-            name => resource.subresource(name).ok_or_else(not_a_resource)?.verbs.contains(&verb),
+            name => resource.subresource(name).ok_or_else(Status::no_such_path)?.verbs.contains(&verb),
         };
         if !info.rest.is_empty() {
-            return Err(not_a_resource());
+            return Err(Status::no_such_path());
         }
-        // A create in no namespace, of a namespaced resource, has nowhere to go.
-        if !served || (verb == Verb::Create && resource.namespaced && info.namespace.is_empty()) {
-            return Err(self.no_verb(call));
+        // Across namespaces there are only list and watch.
+        let nowhere = resource.namespaced && info.namespace.is_empty();
+        if !served || (nowhere && !matches!(verb, Verb::List | Verb::Watch)) {
+            return Err(Status::no_such_method());
         }
         call.storage.ready()?;
         match verb {
@@ -118,20 +121,6 @@ impl Handler {
             Verb::Delete => self.delete(call, body).await,
             Verb::DeleteCollection => self.delete_collection(call, body).await,
         }
-    }
-
-    fn no_verb(&self, call: &Call<'_>) -> Status {
-        let resource = call.storage.resource();
-        let verb = call.cx.info.verb.as_str();
-        // The texts that kube-apiserver's router gives: it knows no such method on the path.
-        let mut status = Status::failure(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        );
-        tracing::debug!(verb, resource = resource.plural, "no such verb");
-        status.details = Some(Box::default());
-        status
     }
 
     async fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -165,17 +154,7 @@ impl Handler {
         let info = &call.cx.info;
         let (options, validation) = query::write_options(call.query, &info.subresource)?;
         let object = self.object(call, body, validation).await?;
-        check_namespace(call, &object)?;
-        match object.name() {
-            "" => return Err(Status::bad_request("name must be provided")),
-            name if name != info.name => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({name}) does not match the name on the URL ({})",
-                    info.name
-                )));
-            }
-            _ => {}
-        }
+        check_name(call, &object)?;
         self.write(call, &Replacement(object), &options).await
     }
 
@@ -246,14 +225,34 @@ async fn read(body: Incoming) -> Result<Bytes, Status> {
     }
 }
 
+/// A created object goes where the path says.
 fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
     let (given, wanted) = (object.namespace(), call.cx.info.namespace.as_str());
     if !given.is_empty() && !wanted.is_empty() && given != wanted {
-        return Err(Status::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )));
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     Ok(())
+}
+
+/// An updated object is the one that the path names.
+fn check_name(call: &Call<'_>, object: &Object) -> Result<(), Status> {
+    let info = &call.cx.info;
+    let (name, namespace) = (object.name(), object.namespace());
+    let wrong = if name.is_empty() {
+        format!("the name of the object ({} based on URL) was undeterminable: name must be provided", info.name)
+    } else if name != info.name {
+        format!("the name of the object ({name}) does not match the name on the URL ({})", info.name)
+    } else if !info.namespace.is_empty() && !namespace.is_empty() && namespace != info.namespace {
+        format!(
+            "the namespace of the object ({namespace}) does not match the namespace on the request ({})",
+            info.namespace
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Status::bad_request(wrong))
 }
 
 fn verb(word: &str) -> Option<Verb> {
@@ -268,14 +267,6 @@ fn verb(word: &str) -> Option<Verb> {
         "watch" => Verb::Watch,
         _ => return None,
     })
-}
-
-/// 404 as kube-apiserver's router gives it for a path that leads nowhere.
-fn not_a_resource() -> Status {
-    let mut status =
-        Status::failure(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
-    status.details = Some(Box::default());
-    status
 }
 
 /// `Warning: 299 - "text"` headers, with what a header cannot hold escaped or dropped.

@@ -79,13 +79,12 @@ impl ParsedPatch {
             Self::Json(patch) => {
                 check_copies(patch, &value)?;
                 json_patch::patch(&mut value, &patch.0).map_err(|error| {
-                    let mut status = Status::failure(
+                    tracing::debug!(%error, "a JSON patch does not apply");
+                    Status::router(
                         StatusCode::UNPROCESSABLE_ENTITY,
                         "Invalid",
-                        format!("the server rejected our request due to an error in our request: {error}"),
-                    );
-                    status.details = None;
-                    status
+                        "the server rejected our request due to an error in our request",
+                    )
                 })?;
             }
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
