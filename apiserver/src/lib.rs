@@ -6,6 +6,7 @@
 
 pub mod admission;
 pub mod authz;
+pub mod groups;
 pub mod gzip;
 pub mod registry;
 pub mod resource;

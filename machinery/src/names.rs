@@ -107,7 +107,7 @@ pub fn path_segment(value: &str) -> Vec<String> {
 }
 
 fn too_long(max: usize) -> String {
-    format!("must be no more than {max} bytes")
+    format!("must be no more than {max} characters")
 }
 
 fn is_dns_label(value: &str) -> bool {

@@ -168,7 +168,13 @@ impl Status {
     /// 422 with one cause per field; `kind` is the CamelCase kind.
     #[must_use]
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(ToString::to_string) {
+            // As upstream: the message says a thing once, the causes as often as it was found.
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let list = match texts.as_slice() {
             [] => "<nil>".to_owned(),
             [one] => one.clone(),
