@@ -5,6 +5,7 @@
 //! webhook, and one file on disk.
 
 pub mod authz;
+pub mod groups;
 pub mod registry;
 pub mod resource;
 pub mod rest;
