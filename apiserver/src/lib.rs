@@ -5,7 +5,9 @@
 //! webhook, and one file on disk.
 
 pub mod authz;
+pub mod decode;
 pub mod registry;
 pub mod resource;
 pub mod rest;
+pub mod schema;
 pub mod store;
