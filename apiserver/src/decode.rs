@@ -1,0 +1,3 @@
+//! stub
+pub mod json;
+pub mod node;
