@@ -128,7 +128,7 @@ impl Fixture {
 
     async fn restart(self) -> Self {
         drop(self.guests);
-        self.engine.shutdown();
+        self.engine.shutdown().unwrap();
         drop(self.engine);
         Self::open(self.dir).await
     }

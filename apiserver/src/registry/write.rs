@@ -25,7 +25,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Arc<Item>, Status> {
         let generated = object.name().is_empty() && !object.generate_name().is_empty();
-        self.strategy.default(&mut object);
+        self.strategy.set_defaults(&mut object);
         for _ in 0..NAME_TRIES {
             let mut candidate = object.clone();
             if generated {
@@ -124,7 +124,7 @@ impl Registry {
         let mut object = updater.update(&presented)?;
         self.check_identity(&object, &presented)?;
         self.strategy.strip(&mut object);
-        self.strategy.default(&mut object);
+        self.strategy.set_defaults(&mut object);
         metadata::carry_over(&mut object, old);
         let review = Review { operation: Operation::Update, object: &object, old: Some(old), resource };
         self.admission.mutate(cx, &review).await?;

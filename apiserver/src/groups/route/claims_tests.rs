@@ -72,7 +72,7 @@ impl World {
             json!({"namespace": namespace, "name": name, "creationTimestamp": created}),
         );
         object.0.insert("spec".to_owned(), spec);
-        self.strategy.default(&mut object);
+        self.strategy.set_defaults(&mut object);
         object
     }
 

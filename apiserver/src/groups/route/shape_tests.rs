@@ -68,7 +68,7 @@ proptest! {
         let mut old = object.clone();
         old.0.insert("spec".to_owned(), before);
         strategy.strip(&mut old);
-        strategy.default(&mut old);
+        strategy.set_defaults(&mut old);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let _ = update(&strategy, &cx, "", object.clone(), &old).await;
@@ -89,7 +89,7 @@ proptest! {
         let mut object = route(&spec);
         let list: Vec<Value> = (0..others).map(|i| json!({"routerName": format!("r{i}")})).collect();
         object.0.insert("status".to_owned(), json!({"ingress": list}));
-        strategy.default(&mut object);
+        strategy.set_defaults(&mut object);
         let key = Key::from("routes.route.openshift.io/demo/web");
         let write = Planned { key: &key, old: None, new: Some(&object), create_revision: None };
         let computed = strategy.plan(write, "t").computed;

@@ -50,7 +50,7 @@ impl Strategy for RouteStrategy {
         columns::row(View(object))
     }
 
-    fn default(&self, object: &mut Object) {
+    fn set_defaults(&self, object: &mut Object) {
         defaults::apply(object);
     }
 

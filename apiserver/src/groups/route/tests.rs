@@ -63,7 +63,7 @@ pub(super) async fn create(
     cx: &RequestContext,
     mut object: Object,
 ) -> Result<Object, Status> {
-    strategy.default(&mut object);
+    strategy.set_defaults(&mut object);
     object.set_metadata("namespace", cx.info.namespace.as_str());
     object.set_metadata("uid", "u");
     object.set_metadata("creationTimestamp", "2026-11-30T03:58:23Z");
@@ -83,7 +83,7 @@ pub(super) async fn update(
     old: &Object,
 ) -> Result<Object, Status> {
     strategy.strip(&mut object);
-    strategy.default(&mut object);
+    strategy.set_defaults(&mut object);
     strategy.prepare_update(cx, subresource, &mut object, old);
     let errors = strategy.validate_update(cx, subresource, &mut object, old).await?;
     refuse(&object, &errors)?;
@@ -229,7 +229,7 @@ async fn updates_keep_what_old_routes_got_away_with() {
     let none = Vec::<String>::new();
     let mut old =
         route(&json!({"host": long, "path": "/a b", "to": {"name": "s"}, "wildcardPolicy": "None"}));
-    strategy(&[]).default(&mut old);
+    strategy(&[]).set_defaults(&mut old);
     let run = |new: Value| {
         let old = old.clone();
         async move {
@@ -374,7 +374,7 @@ fn the_entry_of_the_router_shows_why_and_since_when() {
     let plan = |spec: Value, old: Option<&Stored>, now: &str| {
         let key = Key::from("routes.route.openshift.io/demo/web");
         let mut object = route(&spec);
-        strategy.default(&mut object);
+        strategy.set_defaults(&mut object);
         let write = Planned { key: &key, old, new: Some(&object), create_revision: None };
         let computed = strategy.plan(write, now).computed;
         Stored { object, computed }
