@@ -49,7 +49,7 @@ async fn a_flipped_bit_is_refused_or_harmless() {
     let (image, records) = closed_store().await;
     let mut refused = 0;
     let header = 0..320;
-    let body = (320..image.len()).step_by(image.len() / 400);
+    let body = (320..image.len()).step_by(image.len() / 200);
     for (count, at) in header.chain(body).enumerate() {
         let mut flipped = image.clone();
         flipped[at] ^= 1 << (count % 8);

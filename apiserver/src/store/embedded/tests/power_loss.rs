@@ -182,7 +182,7 @@ async fn any_part_of_the_unsynced_is_a_good_end() {
         let mut prefix = bytes.clone();
         unsynced[..stop].iter().for_each(|event| apply(&mut prefix, event));
         check(prefix, seen, &model, &format!("{stop} of {} writes before {index}", unsynced.len()));
-        for attempt in 0..4 {
+        for attempt in 0..3 {
             let mut part = bytes.clone();
             grown(&mut part, &unsynced);
             partly(&mut part, &unsynced, &mut numbers);
@@ -230,6 +230,12 @@ async fn concurrent_writers_share_syncs() {
     let syncs = disk.syncs() - before;
     assert!(syncs <= 2, "400 creates took {syncs} syncs");
     let before = disk.syncs();
-    put(&*engine, "one", Expect::Absent, Some("v")).await;
-    assert_eq!(disk.syncs() - before, 1, "and one alone takes one");
+    for number in 0..20 {
+        put(&*engine, &format!("alone/{number}"), Expect::Absent, Some("v")).await;
+    }
+    let syncs = disk.syncs() - before;
+    assert!(
+        (20..=25).contains(&syncs),
+        "20 creates one by one took {syncs} syncs; one each, more when the file shrinks"
+    );
 }
