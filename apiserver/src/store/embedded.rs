@@ -105,12 +105,15 @@ pub enum Refusal {
     Io(io::Error),
 }
 
+/// A prefix and who is told of its changes.
+type Subscriber = (Box<str>, Arc<dyn ChangeSink>);
+
 /// What callers and the committer share.
 struct Shared {
     disk: Disk,
     queue: Queue,
     state: State,
-    sinks: Mutex<Vec<(Box<str>, Arc<dyn ChangeSink>)>>,
+    sinks: Mutex<Vec<Subscriber>>,
     compacted: AtomicU64,
     /// Newest published revision; [`Revision::MAX`] after a failure.
     progress: watch::Sender<Revision>,
@@ -207,7 +210,7 @@ impl Engine for Embedded {
     }
 
     fn subscribe(&self, prefix: &str, sink: Arc<dyn ChangeSink>) -> Result<Subscription, StoreError> {
-        self.shared.subscribe(prefix, sink)
+        self.shared.subscribe(prefix, &sink)
     }
 
     fn revision(&self) -> Revision {

@@ -33,6 +33,7 @@ impl Committer {
 
     /// Works until the queue is stopped and empty, or the medium fails.
     pub(super) fn run(mut self) {
+        self.aim(0);
         loop {
             let own_work = self.goal > self.history.swept();
             let Some(work) = self.shared.queue.next(self.goal, own_work) else { break };
@@ -47,6 +48,7 @@ impl Committer {
                 break;
             }
             let published = self.history.newest();
+            self.aim(0);
             for job in work.jobs {
                 // Nobody may be waiting any more.
                 let _ = job.done.send(());

@@ -19,7 +19,7 @@ pub(super) fn backend(path: &Path) -> Result<Box<dyn StorageBackend>, Refusal> {
     if !fs::exists(path)? {
         create(path)?;
     }
-    Ok(file_backend(OpenOptions::new().read(true).write(true).open(path)?)?)
+    file_backend(OpenOptions::new().read(true).write(true).open(path)?)
 }
 
 fn file_backend(file: File) -> Result<Box<dyn StorageBackend>, Refusal> {

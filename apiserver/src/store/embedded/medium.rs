@@ -149,7 +149,12 @@ impl StorageBackend for Medium {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.change("cannot sync the file", || Operation::Sync, |below| below.sync_data(), |_, _| Ok(()))
+        self.change(
+            "cannot sync the file",
+            || Operation::Sync,
+            <dyn StorageBackend>::sync_data,
+            |_, _| Ok(()),
+        )
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {

@@ -23,16 +23,16 @@ impl Shared {
         let (found, view) = {
             let keys = self.state.read();
             let Some((key, live)) = keys.live.get_key_value(key) else { return Ok(None) };
-            ((Key::clone(key), live.revision), self.disk.view().map_err(failed)?)
+            ((Key::clone(key), live.revision), self.disk.view().map_err(|error| failed(&error))?)
         };
-        view.record(&found.0, found.1).map(Some).map_err(failed)
+        view.record(&found.0, found.1).map(Some).map_err(|error| failed(&error))
     }
 
     /// As [`crate::store::Engine::list`].
     pub(super) fn list(&self, prefix: &str, at: Option<Revision>) -> Result<Snapshot, StoreError> {
         let (current, mut wanted, view) = {
             let keys = self.state.read();
-            let view = self.disk.view().map_err(failed)?;
+            let view = self.disk.view().map_err(|error| failed(&error))?;
             (keys.revision, positions(&keys, prefix), view)
         };
         let at = at.unwrap_or(current);
@@ -44,9 +44,9 @@ impl Shared {
             return Err(StoreError::Compacted { requested: at, oldest });
         }
         if at < current {
-            rewind(&view, prefix, &mut wanted, at, current).map_err(failed)?;
+            rewind(&view, prefix, &mut wanted, at, current).map_err(|error| failed(&error))?;
         }
-        let records = records(&view, wanted, &mut HashMap::new()).map_err(failed)?;
+        let records = records(&view, wanted, &mut HashMap::new()).map_err(|error| failed(&error))?;
         Ok(Snapshot { revision: at, records })
     }
 
@@ -54,14 +54,14 @@ impl Shared {
     pub(super) fn subscribe(
         &self,
         prefix: &str,
-        sink: Arc<dyn ChangeSink>,
+        sink: &Arc<dyn ChangeSink>,
     ) -> Result<Subscription, StoreError> {
         let (revision, wanted, view) = {
             // Nothing is published while the sinks are held.
             let mut sinks = self.sinks.lock();
             let keys = self.state.read();
-            let view = self.disk.view().map_err(failed)?;
-            sinks.push((prefix.into(), Arc::clone(&sink)));
+            let view = self.disk.view().map_err(|error| failed(&error))?;
+            sinks.push((prefix.into(), Arc::clone(sink)));
             (keys.revision, positions(&keys, prefix), view)
         };
         let since = self.compacted.load(Ordering::Acquire).max(view.compacted).min(revision);
@@ -73,14 +73,14 @@ impl Shared {
                 Ok(Subscription { snapshot: Snapshot { revision, records }, history, since })
             }
             Err(error) => {
-                self.sinks.lock().retain(|(_, other)| !Arc::ptr_eq(other, &sink));
-                Err(failed(error))
+                self.sinks.lock().retain(|(_, other)| !Arc::ptr_eq(other, sink));
+                Err(failed(&error))
             }
         }
     }
 }
 
-fn failed(error: Error) -> StoreError {
+fn failed(error: &Error) -> StoreError {
     StoreError::Failed(error.to_string().into())
 }
 

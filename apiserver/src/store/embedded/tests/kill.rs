@@ -29,7 +29,6 @@ async fn child() {
             let key = format!("k/{writer}");
             let mut at = engine.get(&key).unwrap().map(|record| record.revision);
             loop {
-                // The value is the revision that the write will not be below: the parent can check it.
                 let value = format!("{writer} {}", "x".repeat(300));
                 let pending =
                     engine.submit(write(&key, at.map_or(Expect::Absent, Expect::At), Some(&value))).unwrap();

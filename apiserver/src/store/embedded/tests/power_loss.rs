@@ -89,7 +89,8 @@ async fn recorded() -> (Vec<u8>, Vec<Event>, Model) {
 /// Opens what survived and checks it against the model; returns the disk for a further cut.
 fn check(image: Vec<u8>, seen: Revision, model: &Model, label: &str) -> Disk {
     let disk = Disk::with(image);
-    let engine = match Embedded::open_on(disk.backend(), options()) {
+    // With the usual options nothing is forgotten while the states are compared.
+    let engine = match Embedded::open_on(disk.backend(), Options::default()) {
         Ok(engine) => engine,
         Err(why) => panic!("{label}: not opened: {why}"),
     };
@@ -140,11 +141,11 @@ fn partly(bytes: &mut Vec<u8>, unsynced: &[Event], numbers: &mut Numbers) {
 
 /// The lengths that the file had do not shrink in a cut: a file system makes the length with the data or before it.
 fn grown(bytes: &mut Vec<u8>, unsynced: &[Event]) {
-    let lengths = unsynced.iter().filter_map(|event| match event {
+    let mut lengths = unsynced.iter().rev().filter_map(|event| match event {
         Event::SetLen(length) => Some(*length as usize),
         _ => None,
     });
-    if let Some(length) = lengths.last() {
+    if let Some(length) = lengths.next() {
         bytes.resize(length, 0);
     }
 }
@@ -181,7 +182,7 @@ async fn any_part_of_the_unsynced_is_a_good_end() {
         let mut prefix = bytes.clone();
         unsynced[..stop].iter().for_each(|event| apply(&mut prefix, event));
         check(prefix, seen, &model, &format!("{stop} of {} writes before {index}", unsynced.len()));
-        for attempt in 0..4 {
+        for attempt in 0..3 {
             let mut part = bytes.clone();
             grown(&mut part, &unsynced);
             partly(&mut part, &unsynced, &mut numbers);
@@ -216,15 +217,25 @@ async fn concurrent_writers_share_syncs() {
     let disk = empty();
     let engine = Embedded::open_on(disk.backend(), Options::default()).unwrap();
     let before = disk.syncs();
-    let creates = (0..400)
-        .map(|number| engine.submit(write(&format!("k/{number}"), Expect::Absent, Some("v"))).unwrap());
-    let creates: Vec<_> = creates.collect();
+    // The committer publishes its first commit only when it can tell the sinks; all others wait behind it.
+    let held = engine.shared.sinks.lock();
+    let mut creates = Vec::new();
+    for number in 0..400 {
+        creates.push(engine.submit(write(&format!("k/{number}"), Expect::Absent, Some("v"))).unwrap());
+    }
+    drop(held);
     for create in creates {
         create.done.await.unwrap();
     }
     let syncs = disk.syncs() - before;
-    assert!(syncs <= 100, "400 creates took {syncs} syncs");
+    assert!(syncs <= 2, "400 creates took {syncs} syncs");
     let before = disk.syncs();
-    put(&*engine, "one", Expect::Absent, Some("v")).await;
-    assert_eq!(disk.syncs() - before, 1, "and one alone takes one");
+    for number in 0..20 {
+        put(&*engine, &format!("alone/{number}"), Expect::Absent, Some("v")).await;
+    }
+    let syncs = disk.syncs() - before;
+    assert!(
+        (20..=25).contains(&syncs),
+        "20 creates one by one took {syncs} syncs; one each, more when the file shrinks"
+    );
 }

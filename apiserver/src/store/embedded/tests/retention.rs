@@ -14,7 +14,7 @@ async fn update(engine: &dyn Engine, times: usize, value: &str) {
     for _ in 0..times {
         let pending = engine.submit(write("k", at.map_or(Expect::Absent, Expect::At), Some(value))).unwrap();
         at = Some(pending.revision);
-        if pending.revision % 50 == 0 {
+        if pending.revision.is_multiple_of(20) {
             engine.settled().await;
         }
     }
