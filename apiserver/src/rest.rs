@@ -3,6 +3,7 @@
 
 pub mod item;
 pub mod options;
+pub mod query;
 pub mod storage;
 
 pub use item::Item;
