@@ -6,6 +6,7 @@
 pub mod body;
 pub mod field_error;
 pub mod group_version;
+pub mod media_type;
 pub mod names;
 pub mod object;
 pub mod request_info;
