@@ -8,6 +8,7 @@ pub mod drain;
 pub mod field_error;
 pub mod group_version;
 pub mod listener;
+pub mod media_type;
 pub mod names;
 pub mod object;
 pub mod peer;

@@ -3,23 +3,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use picoshift_machinery::body::Body;
-use picoshift_machinery::media_type::{self, Format, Target};
+use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::{Object, Status};
 use tokio_util::sync::CancellationToken;
 
 use super::patch::{self, PatchUpdater, Replacement};
+use super::query::{self, Query, WriteKind};
 use super::respond::{self, Form};
 use super::storage::{Deleted, RequestContext, Storage, Updater};
-use super::table::IncludeObject;
-use super::{query, stream};
-use crate::decode::{self, BODY_MAX};
+use super::stream;
+use crate::decode::{self, MAX_BODY};
 use crate::resource::Verb;
-use crate::schema::{Schemas, Validation};
+use crate::schema::{FieldValidation, Schemas};
 
 /// Serves all resources.
 pub struct Handler {
@@ -33,7 +31,7 @@ struct Call<'a> {
     storage: &'a Arc<dyn Storage>,
     cx: &'a RequestContext,
     headers: &'a HeaderMap,
-    query: &'a str,
+    query: Query<'a>,
     form: Form,
 }
 
@@ -54,28 +52,25 @@ impl Handler {
     /// Answers a request whose user may make it.
     pub async fn handle(&self, cx: &RequestContext, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let (answer, format) = match self.form(cx, &parts.headers, parts.uri.query().unwrap_or("")) {
+        let query = Query::parse(parts.uri.query());
+        let (answer, form) = match self.form(cx, &parts.headers, &query) {
             Ok((storage, form)) => {
-                let call = Call {
-                    storage,
-                    cx,
-                    headers: &parts.headers,
-                    query: parts.uri.query().unwrap_or(""),
-                    form,
-                };
-                (self.call(&call, body).await, form.output.format)
+                let call = Call { storage, cx, headers: &parts.headers, query, form };
+                (self.call(&call, body).await, form)
             }
-            Err(status) => (Err(status), Format::Json),
+            Err(status) => (Err(status), Form::default()),
         };
-        let mut response = answer.unwrap_or_else(|status| {
-            let code = status.http_code();
-            respond::status(&status, code, format)
-        });
+        let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
         add_warnings(cx, response.headers_mut());
         response
     }
 
-    fn form(&self, cx: &RequestContext, headers: &HeaderMap, query: &str) -> Result<(&Arc<dyn Storage>, Form), Status> {
+    fn form(
+        &self,
+        cx: &RequestContext,
+        headers: &HeaderMap,
+        query: &Query<'_>,
+    ) -> Result<(&Arc<dyn Storage>, Form), Status> {
         let info = &cx.info;
         let found = self.storages.get(&(info.group.as_str(), info.version.as_str(), info.resource.as_str()));
         let storage = found.ok_or_else(Status::no_such_path)?;
@@ -86,12 +81,20 @@ impl Handler {
         if resource.namespaced == info.namespace.is_empty() && !across_namespaces {
             return Err(Status::no_such_path());
         }
-        let output = media_type::negotiate(headers, query, collection, info.verb == "watch")?;
-        let include = match output.target {
-            Target::Table { .. } => IncludeObject::parse(&query::first(query, "includeObject").unwrap_or_default())?,
-            Target::Object | Target::Partial { .. } => IncludeObject::default(),
+        let answer = match info.verb.as_str() {
+            "list" => Answer::List,
+            "watch" => Answer::Watch,
+            _ => Answer::One,
         };
-        Ok((storage, Form { output, include, gzip: Form::reads_gzip(headers) }))
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let media_type = media_type::negotiate(text(header::ACCEPT), answer)?;
+        let form = Form {
+            media_type,
+            include: query::table_options(query)?,
+            gzip: Form::reads_gzip(headers),
+            pretty: media_type.pretty || query::pretty(query, text(header::USER_AGENT)),
+        };
+        Ok((storage, form))
     }
 
     async fn call(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -124,87 +127,104 @@ impl Handler {
     }
 
     async fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
-        let options = query::get_options(call.query)?;
+        let options = query::get_options(&call.query)?;
         let item = call.storage.get(call.cx, &call.cx.info.name, &options).await?;
         respond::item(&**call.storage, &item, StatusCode::OK, call.form)
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
-        let options = query::list_options(call.storage.resource(), call.query, false)?;
+        let options = query::list_options(&call.query, call.storage.resource(), None)?;
         let list = call.storage.list(call.cx, &options).await?;
         respond::list(&**call.storage, list, call.form)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
-        let mut options = query::list_options(call.storage.resource(), call.query, true)?;
+        let mut options = query::list_options(&call.query, call.storage.resource(), None)?;
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;
         Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options, self.drain.clone()))
     }
 
     async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let (options, validation) = query::write_options(call.query, "")?;
-        let object = self.object(call, body, validation).await?;
+        let parameters = query::write_options(&call.query, WriteKind::Create)?;
+        let object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
-        let item = call.storage.create(call.cx, object, &options).await?;
+        let item = call.storage.create(call.cx, object, &parameters.options).await?;
         respond::item(&**call.storage, &item, StatusCode::CREATED, call.form)
     }
 
     async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let info = &call.cx.info;
-        let (options, validation) = query::write_options(call.query, &info.subresource)?;
-        let object = self.object(call, body, validation).await?;
-        check_name(call, &object)?;
-        self.write(call, &Replacement(object), &options).await
+        let parameters = query::write_options(&call.query, WriteKind::Update)?;
+        let object = self.object(call, body, parameters.field_validation).await?;
+        query::check_name(&object, &info.name, &info.namespace)?;
+        self.write(call, &Replacement(object), parameters.options).await
     }
 
     async fn patch(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let (options, validation) = query::write_options(call.query, &call.cx.info.subresource)?;
-        let bytes = read(body).await?;
+        let parameters = query::write_options(&call.query, WriteKind::Patch)?;
+        let bytes = decode::read_body(body, MAX_BODY).await?;
         let patch = patch::parse(call.headers, &bytes)?;
+        let strict = decode::decode_patch(&bytes)?.strict;
         let resource = call.storage.resource();
-        let check = |mut object: Object| {
-            for warning in self.schemas.check(resource, &mut object, validation)? {
+        let check = |patched: &Object| {
+            let (object, warnings) =
+                self.schemas.check_patched(resource, patched, strict.clone(), parameters.field_validation)?;
+            for warning in warnings {
                 call.cx.warn(warning);
             }
             Ok(object)
         };
-        self.write(call, &PatchUpdater::new(patch, check), &options).await
+        self.write(call, &PatchUpdater::new(patch, check), parameters.options).await
     }
 
     async fn write(
         &self,
         call: &Call<'_>,
         updater: &dyn Updater,
-        options: &super::WriteOptions,
+        options: super::WriteOptions,
     ) -> Result<Response<Body>, Status> {
-        let item = call.storage.update(call.cx, &call.cx.info.name, updater, options).await?;
+        let options = super::WriteOptions { subresource: call.cx.info.subresource.clone(), ..options };
+        let item = call.storage.update(call.cx, &call.cx.info.name, updater, &options).await?;
         respond::item(&**call.storage, &item, StatusCode::OK, call.form)
     }
 
+    async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
+        let bytes = decode::read_body(body, MAX_BODY).await?;
+        if bytes.is_empty() {
+            return query::delete_options(&call.query);
+        }
+        decode::decode_delete_options(&self.schemas, content_type(call.headers), &bytes)
+    }
+
     async fn delete(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let bytes = read(body).await?;
-        let options = decode::delete_options(call.headers, call.query, &bytes)?;
+        let options = self.delete_options(call, body).await?;
         match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
             Deleted::Object(item) => respond::item(&**call.storage, &item, StatusCode::OK, call.form),
             Deleted::Gone(details) => {
                 let status = Status::success(Some(details));
-                Ok(respond::status(&status, StatusCode::OK, call.form.output.format))
+                Ok(respond::status(&status, StatusCode::OK, call.form))
             }
         }
     }
 
     async fn delete_collection(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let bytes = read(body).await?;
-        let options = decode::delete_options(call.headers, call.query, &bytes)?;
-        let list = query::list_options(call.storage.resource(), call.query, false)?;
+        let options = self.delete_options(call, body).await?;
+        let list = query::list_options(&call.query, call.storage.resource(), None)?;
         let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
         respond::list(&**call.storage, deleted, call.form)
     }
 
-    async fn object(&self, call: &Call<'_>, body: Incoming, validation: Validation) -> Result<Object, Status> {
-        let bytes = read(body).await?;
-        let decoded = decode::object(&self.schemas, call.storage.resource(), call.headers, &bytes, validation)?;
+    async fn object(
+        &self,
+        call: &Call<'_>,
+        body: Incoming,
+        validation: FieldValidation,
+    ) -> Result<Object, Status> {
+        let bytes = decode::read_body(body, MAX_BODY).await?;
+        let resource = call.storage.resource();
+        let content_type = content_type(call.headers);
+        let decoded = decode::decode_object(&self.schemas, resource, content_type, &bytes, validation)?;
         for warning in decoded.warnings {
             call.cx.warn(warning);
         }
@@ -212,17 +232,8 @@ impl Handler {
     }
 }
 
-/// Reads a body up to the limit.
-async fn read(body: Incoming) -> Result<Bytes, Status> {
-    match Limited::new(body, BODY_MAX).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Status::failure(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "RequestEntityTooLarge",
-            format!("Request entity too large: limit is {BODY_MAX}"),
-        )),
-        Err(error) => Err(Status::bad_request(format!("the body of the request could not be read: {error}"))),
-    }
+fn content_type(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
 }
 
 /// A created object goes where the path says.
@@ -234,25 +245,6 @@ fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
         ));
     }
     Ok(())
-}
-
-/// An updated object is the one that the path names.
-fn check_name(call: &Call<'_>, object: &Object) -> Result<(), Status> {
-    let info = &call.cx.info;
-    let (name, namespace) = (object.name(), object.namespace());
-    let wrong = if name.is_empty() {
-        format!("the name of the object ({} based on URL) was undeterminable: name must be provided", info.name)
-    } else if name != info.name {
-        format!("the name of the object ({name}) does not match the name on the URL ({})", info.name)
-    } else if !info.namespace.is_empty() && !namespace.is_empty() && namespace != info.namespace {
-        format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the request ({})",
-            info.namespace
-        )
-    } else {
-        return Ok(());
-    };
-    Err(Status::bad_request(wrong))
 }
 
 fn verb(word: &str) -> Option<Verb> {

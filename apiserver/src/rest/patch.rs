@@ -145,7 +145,7 @@ pub struct PatchUpdater<F> {
 
 impl<F> PatchUpdater<F>
 where
-    F: Fn(Object) -> Result<Object, Status> + Send + Sync,
+    F: Fn(&Object) -> Result<Object, Status> + Send + Sync,
 {
     /// A patch with its check.
     pub fn new(patch: ParsedPatch, check: F) -> Self {
@@ -155,10 +155,10 @@ where
 
 impl<F> Updater for PatchUpdater<F>
 where
-    F: Fn(Object) -> Result<Object, Status> + Send + Sync,
+    F: Fn(&Object) -> Result<Object, Status> + Send + Sync,
 {
     fn update(&self, current: &Object) -> Result<Object, Status> {
-        let patched = (self.check)(self.patch.apply(current)?)?;
+        let patched = (self.check)(&self.patch.apply(current)?)?;
         for field in ["apiVersion", "kind"] {
             if patched.str_at(&[field]) != current.str_at(&[field]) {
                 return Err(Status::bad_request(format!("the patch must not change {field}")));

@@ -6,14 +6,15 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use picoshift_machinery::body::{self, Body};
-use picoshift_machinery::media_type::{Format, Output, Target};
+use picoshift_machinery::media_type::{Answer, Encoding, MediaType, Shape};
 use picoshift_machinery::{Object, Status, protobuf};
 use serde_json::{Map, Value};
 
 use super::item::Item;
 use super::partial;
 use super::storage::{Items, List, Storage};
-use super::table::{self, IncludeObject, TableOptions};
+use super::query::IncludeObject;
+use super::table::{self, TableOptions};
 use crate::gzip::{self, Piece};
 use crate::registry::chunk::Chunk;
 
@@ -21,21 +22,26 @@ use crate::registry::chunk::Chunk;
 const COMPRESS_FROM: usize = 128 << 10;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
-const PROTOBUF: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
 
 /// How an answer is wanted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Form {
-    /// Format and target of the Accept header.
-    pub output: Output,
+    /// Encoding and shape, as the Accept header asks.
+    pub media_type: MediaType,
     /// What rows of a table carry.
     pub include: IncludeObject,
     /// Whether the client reads gzip.
     pub gzip: bool,
+    /// Whether the answer is indented.
+    pub pretty: bool,
 }
 
 impl Form {
+    /// Whether bytes that were encoded before are the answer.
+    fn is_plain(&self) -> bool {
+        self.media_type.encoding == Encoding::Json && self.media_type.shape == Shape::Whole && !self.pretty
+    }
+
     /// Reads what the Accept-Encoding header says about gzip.
     #[must_use]
     pub fn reads_gzip(headers: &HeaderMap) -> bool {
@@ -53,14 +59,14 @@ impl Form {
 /// # Errors
 /// 500 when our own bytes cannot be read.
 pub fn item(storage: &dyn Storage, item: &Item, code: StatusCode, form: Form) -> Result<Response<Body>, Status> {
-    if let (Format::Json, Target::Object, false) = (form.output.format, form.output.target, form.output.pretty) {
+    if form.is_plain() {
         return Ok(bytes(code, JSON, with_newline(&item.bytes), form.gzip));
     }
     let object = item.object().map_err(Status::internal)?;
-    let value = match form.output.target {
-        Target::Object => object,
-        Target::Partial { version } => partial::metadata_only(&object, version),
-        Target::Table { version } => {
+    let value = match form.media_type.shape {
+        Shape::Whole => object,
+        Shape::Metadata(version) | Shape::MetadataList(version) => partial::metadata_only(&object, version),
+        Shape::Table(version) => {
             let options = TableOptions { version, include: form.include };
             let metadata = list_metadata(&item.revision.to_string(), "", None);
             wrap(table::table(storage, &[object], metadata, options, true))
@@ -74,13 +80,13 @@ pub fn item(storage: &dyn Storage, item: &Item, code: StatusCode, form: Form) ->
 /// # Errors
 /// 500 when our own bytes cannot be read.
 pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Body>, Status> {
-    if let (Format::Json, Target::Object, false) = (form.output.format, form.output.target, form.output.pretty) {
+    if form.is_plain() {
         return Ok(plain_list(storage, list, form.gzip));
     }
     let metadata = list_metadata(&list.revision.to_string(), &list.continue_token, list.remaining);
     let objects = objects(&list.items)?;
-    let value = match form.output.target {
-        Target::Object => {
+    let value = match form.media_type.shape {
+        Shape::Whole => {
             let resource = storage.resource();
             let mut value = Object::new(&resource.gvk.api_version(), &resource.list_kind());
             value.0.insert("metadata".to_owned(), metadata.into());
@@ -88,8 +94,10 @@ pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Bo
             value.0.insert("items".to_owned(), items.into());
             value
         }
-        Target::Partial { version } => partial::metadata_list(&objects, metadata, version),
-        Target::Table { version } => {
+        Shape::Metadata(version) | Shape::MetadataList(version) => {
+            partial::metadata_list(&objects, metadata, version)
+        }
+        Shape::Table(version) => {
             let options = TableOptions { version, include: form.include };
             wrap(table::table(storage, &objects, metadata, options, true))
         }
@@ -196,18 +204,11 @@ fn coalesce(parts: Vec<Bytes>) -> Vec<Bytes> {
     out
 }
 
-/// A status, successful or not, in the negotiated format.
+/// A status, successful or not, in the negotiated encoding.
 #[must_use]
-pub fn status(status: &Status, code: StatusCode, format: Format) -> Response<Body> {
+pub fn status(status: &Status, code: StatusCode, form: Form) -> Response<Body> {
     let value = wrap(status.to_value());
-    let mut response = match format {
-        Format::Json => bytes(code, JSON, newline_after(value.to_bytes().to_vec()), false),
-        Format::Yaml => bytes(code, YAML, yaml(&value), false),
-        Format::Protobuf => match protobuf::encode(&value) {
-            Some(encoded) => bytes(code, PROTOBUF, encoded, false),
-            None => bytes(code, JSON, newline_after(value.to_bytes().to_vec()), false),
-        },
-    };
+    let mut response = encoded(code, &value, Form { gzip: false, ..form });
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
@@ -216,24 +217,21 @@ pub fn status(status: &Status, code: StatusCode, format: Format) -> Response<Bod
 }
 
 fn encoded(code: StatusCode, value: &Object, form: Form) -> Response<Body> {
-    match form.output.format {
-        Format::Protobuf => {
-            if let Some(encoded) = protobuf::encode(value) {
-                return bytes(code, PROTOBUF, encoded, form.gzip);
-            }
-            bytes(code, JSON, newline_after(value.to_bytes().to_vec()), form.gzip)
-        }
-        Format::Yaml => bytes(code, YAML, yaml(value), form.gzip),
-        Format::Json if form.output.pretty => {
-            let text = serde_json::to_vec_pretty(&value.0).unwrap_or_default();
-            bytes(code, JSON, text.into(), form.gzip)
-        }
-        Format::Json => bytes(code, JSON, newline_after(value.to_bytes().to_vec()), form.gzip),
-    }
+    let (encoding, content) = match form.media_type.encoding {
+        Encoding::Protobuf => match protobuf::encode(value) {
+            Some(content) => (Encoding::Protobuf, content),
+            None => (Encoding::Json, json(value, form.pretty)),
+        },
+        Encoding::Yaml => (Encoding::Yaml, serde_saphyr::to_string(&value.0).unwrap_or_default().into()),
+        Encoding::Json => (Encoding::Json, json(value, form.pretty)),
+    };
+    let content_type = MediaType { encoding, ..form.media_type }.content_type(Answer::One);
+    bytes(code, HeaderValue::from_static(content_type), content, form.gzip)
 }
 
-fn yaml(value: &Object) -> Bytes {
-    serde_saphyr::to_string(&value.0).unwrap_or_default().into()
+fn json(value: &Object, pretty: bool) -> Bytes {
+    let text = if pretty { serde_json::to_vec_pretty(&value.0) } else { serde_json::to_vec(&value.0) };
+    newline_after(text.unwrap_or_default())
 }
 
 fn with_newline(bytes: &Bytes) -> Bytes {

@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use http::{Response, StatusCode, header};
 use picoshift_machinery::body::{self, Body};
-use picoshift_machinery::media_type::{Format, Target};
+use picoshift_machinery::media_type::{Answer, Encoding, Shape};
 use picoshift_machinery::{Object, protobuf};
 use rand::RngExt;
 use serde_json::{Map, Value, json};
@@ -44,10 +44,7 @@ pub fn respond(
     drain: CancellationToken,
 ) -> Response<Body> {
     let mut encoder = Encoder { storage, form, with_columns: true };
-    let content_type = match form.output.format {
-        Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-        Format::Json | Format::Yaml => "application/json",
-    };
+    let content_type = form.media_type.content_type(Answer::Watch);
     // A watch lasts hours at most; the bound keeps the addition from overflowing.
     let seconds = options.timeout_seconds.unwrap_or(LAST_AT_LEAST).min(1 << 31);
     let end = Instant::now() + Duration::from_secs(seconds);
@@ -91,20 +88,22 @@ impl Encoder {
     }
 
     fn item(&mut self, out: &mut BytesMut, kind: &str, item: &Item) {
-        if let (Format::Json | Format::Yaml, Target::Object) = (self.form.output.format, self.form.output.target) {
+        if self.form.media_type.encoding != Encoding::Protobuf && self.form.media_type.shape == Shape::Whole {
             line(out, kind, &item.bytes);
             return;
         }
         let Ok(object) = item.object() else { return };
-        let shown = self.target(object, item.revision);
+        let shown = self.shaped(object, item.revision);
         self.frame(out, kind, &shown);
     }
 
-    fn target(&mut self, object: Object, revision: Revision) -> Object {
-        match self.form.output.target {
-            Target::Object => object,
-            Target::Partial { version } => partial::metadata_only(&object, version),
-            Target::Table { version } => {
+    fn shaped(&mut self, object: Object, revision: Revision) -> Object {
+        match self.form.media_type.shape {
+            Shape::Whole => object,
+            Shape::Metadata(version) | Shape::MetadataList(version) => {
+                partial::metadata_only(&object, version)
+            }
+            Shape::Table(version) => {
                 let options = TableOptions { version, include: self.form.include };
                 let metadata = list_metadata(&revision.to_string(), "", None);
                 let with_columns = std::mem::take(&mut self.with_columns);
@@ -124,21 +123,21 @@ impl Encoder {
         let gvk = self.storage.resource().gvk;
         let mut object = Object::new(&gvk.api_version(), gvk.kind);
         object.0.insert("metadata".to_owned(), metadata.into());
-        match self.form.output.target {
-            Target::Table { .. } => {
-                let mut table = self.target(object.clone(), revision);
+        match self.form.media_type.shape {
+            Shape::Table(_) => {
+                let mut table = self.shaped(object.clone(), revision);
                 // The row's object tells the client which bookmark it is.
                 if initial_events_end {
                     table.set_metadata("annotations", json!({ INITIAL_EVENTS_END: "true" }));
                 }
                 table
             }
-            Target::Object | Target::Partial { .. } => self.target(object, revision),
+            _ => self.shaped(object, revision),
         }
     }
 
     fn frame(&self, out: &mut BytesMut, kind: &str, object: &Object) {
-        if self.form.output.format == Format::Protobuf {
+        if self.form.media_type.encoding == Encoding::Protobuf {
             if let Some(frame) = protobuf::watch_frame(kind, object) {
                 out.put_slice(&frame);
                 return;

@@ -1,45 +1,18 @@
 //! Tables, as kubectl prints them (`meta.k8s.io/v1` Table).
 
-use picoshift_machinery::{Object, Status};
+use picoshift_machinery::Object;
+use picoshift_machinery::media_type::MetaVersion;
 use serde_json::{Map, Value, json};
 
 use super::partial;
+use super::query::IncludeObject;
 use super::storage::Storage;
-
-/// What each row carries beside its cells (`includeObject`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IncludeObject {
-    /// Metadata only.
-    #[default]
-    Metadata,
-    /// Nothing.
-    None,
-    /// The whole object.
-    Object,
-}
-
-impl IncludeObject {
-    /// Reads the query parameter.
-    ///
-    /// # Errors
-    /// 400 for another word.
-    pub fn parse(word: &str) -> Result<Self, Status> {
-        match word {
-            "" | "Metadata" => Ok(Self::Metadata),
-            "None" => Ok(Self::None),
-            "Object" => Ok(Self::Object),
-            other => Err(Status::bad_request(format!(
-                "unrecognized includeObject value: \"{other}\""
-            ))),
-        }
-    }
-}
 
 /// How a table is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct TableOptions {
-    /// `v1` or `v1beta1`.
-    pub version: &'static str,
+    /// Version of the table.
+    pub version: MetaVersion,
     /// What rows carry.
     pub include: IncludeObject,
 }
@@ -69,7 +42,7 @@ pub fn table(
     let rows: Vec<Value> = objects.iter().map(|object| row(storage, object, options)).collect();
     json!({
         "kind": "Table",
-        "apiVersion": format!("meta.k8s.io/{}", options.version),
+        "apiVersion": options.version.api_version(),
         "metadata": metadata,
         "columnDefinitions": if columns.is_empty() { Value::Null } else { columns.into() },
         "rows": rows,
