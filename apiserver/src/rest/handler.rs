@@ -1,6 +1,5 @@
 //! One request for a resource, from its verb to its answer.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
@@ -21,7 +20,7 @@ use crate::schema::{FieldValidation, Schemas};
 
 /// Serves all resources.
 pub struct Handler {
-    storages: HashMap<(&'static str, &'static str, &'static str), Arc<dyn Storage>>,
+    storages: Vec<Arc<dyn Storage>>,
     schemas: Arc<Schemas>,
     drain: CancellationToken,
 }
@@ -39,13 +38,6 @@ impl Handler {
     /// A handler of these resources; `drain` ends watches.
     #[must_use]
     pub fn new(storages: Vec<Arc<dyn Storage>>, schemas: Arc<Schemas>, drain: CancellationToken) -> Self {
-        let storages = storages
-            .into_iter()
-            .map(|storage| {
-                let resource = storage.resource();
-                ((resource.gvk.group, resource.gvk.version, resource.plural), storage)
-            })
-            .collect();
         Self { storages, schemas, drain }
     }
 
@@ -72,7 +64,13 @@ impl Handler {
         query: &Query<'_>,
     ) -> Result<(&Arc<dyn Storage>, Form), Status> {
         let info = &cx.info;
-        let found = self.storages.get(&(info.group.as_str(), info.version.as_str(), info.resource.as_str()));
+        // A few dozen resources at most: comparing beats hashing three texts.
+        let found = self.storages.iter().find(|storage| {
+            let resource = storage.resource();
+            resource.plural == info.resource
+                && resource.gvk.group == info.group
+                && resource.gvk.version == info.version
+        });
         let storage = found.ok_or_else(Status::no_such_path)?;
         let resource = storage.resource();
         // A selector by name puts the name into the request of a collection too.
