@@ -4,8 +4,12 @@
 //! and RBAC on kube-apiserver. Out: objects of `project.openshift.io` and `route.openshift.io`, an authorization
 //! webhook, and one file on disk.
 
+pub mod args;
+pub mod authn;
 pub mod authz;
 pub mod registry;
 pub mod resource;
 pub mod rest;
+pub mod server;
+pub mod single_flight;
 pub mod store;
