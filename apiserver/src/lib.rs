@@ -5,6 +5,8 @@
 //! webhook, and one file on disk.
 
 pub mod admission;
+pub mod args;
+pub mod authn;
 pub mod authz;
 pub mod groups;
 pub mod gzip;
@@ -13,4 +15,6 @@ pub mod registry;
 pub mod resource;
 pub mod rest;
 pub mod schema;
+pub mod server;
+pub mod single_flight;
 pub mod store;

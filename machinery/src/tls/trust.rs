@@ -24,7 +24,7 @@ pub enum TrustError {
 /// Why a certificate is not from this bundle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ChainError(String);
+pub struct ChainError(Arc<str>);
 
 /// Authorities, each with the time in which it counts.
 #[derive(Debug)]
@@ -74,10 +74,10 @@ impl TrustBundle {
     /// Why not, for the log.
     pub fn verify(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<i64, ChainError> {
         let Some((leaf, intermediates)) = chain.split_first() else {
-            return Err(ChainError("no certificate".to_owned()));
+            return Err(ChainError("no certificate".into()));
         };
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let mut why = ChainError("no authority of the bundle is valid now".to_owned());
+        let mut why = ChainError("no authority of the bundle is valid now".into());
         for authority in &self.authorities {
             let (from, until) = authority.lifetime;
             if !(from..=until).contains(&seconds) {
@@ -88,7 +88,7 @@ impl TrustBundle {
                     let ends = chain.iter().filter_map(lifetime).map(|(_, until)| until);
                     return Ok(ends.fold(until, i64::min));
                 }
-                Err(error) => why = ChainError(error.to_string()),
+                Err(error) => why = ChainError(error.to_string().into()),
             }
         }
         Err(why)

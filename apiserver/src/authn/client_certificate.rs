@@ -1,0 +1,39 @@
+//! The user that a client certificate names: CN is the name, each O a group.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use picoshift_machinery::UserInfo;
+use picoshift_machinery::peer::PeerCertificate;
+use sha2::{Digest, Sha256};
+
+use super::{Identity, Method};
+
+/// Extra key under which kube-apiserver records which credential was used.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// The identity of a certificate whose chain has been verified. `None` when it has no common name, or its subject
+/// cannot be read, or it names more than one uid.
+pub(super) fn identity(certificate: &PeerCertificate) -> Option<Arc<Identity>> {
+    let subject = certificate.subject().ok()?;
+    if subject.common_name.is_empty() {
+        return None;
+    }
+    let uid = match subject.uids.as_slice() {
+        [] => String::new(),
+        [uid] => uid.clone(),
+        _ => return None,
+    };
+    let mut id = "X509SHA256=".to_owned();
+    for byte in Sha256::digest(certificate.der()) {
+        let _ = write!(id, "{byte:02x}");
+    }
+    let user = UserInfo {
+        name: subject.common_name.clone(),
+        uid,
+        groups: subject.organizations.clone(),
+        extra: BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]),
+    };
+    Some(Identity::authenticated(user, Method::ClientCertificate))
+}
