@@ -1,1 +1,22 @@
-//! placeholder
+//! A real control plane for tests and benchmarks, and clients that speak to it as anybody.
+//!
+//! In: `bin/picoshift` (environment `PICOSHIFT_BIN` names another one). Out: a running [`ControlPlane`], the
+//! [`Actor`]s that call it, and what they need to look at answers, watches, logs and counters.
+//! A control plane that `PICOSHIFT_E2E_HOME` names is used as it is; otherwise one is started per test binary in
+//! a temporary directory and ended when the binary ends, whatever way it ends.
+
+pub mod actor;
+pub mod control_plane;
+pub mod eventually;
+pub mod home;
+pub mod http;
+pub mod identity;
+pub mod kubectl;
+pub mod metrics;
+pub mod objects;
+pub mod process;
+pub mod tls;
+pub mod watch;
+
+pub use actor::Actor;
+pub use control_plane::ControlPlane;

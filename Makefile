@@ -1,0 +1,40 @@
+# picoshift. `make help` lists the targets.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: all build test check bench teardown conformance clean help
+
+BIN := $(CURDIR)/bin
+
+all: build ## Build everything and start the control plane
+	@$(BIN)/picoshift up
+
+build: ## Build picoshift and the upstream programs that it starts
+	@cargo build --release -p picoshift -p picoshift-apiserver
+	@mkdir -p $(BIN)
+	@install -m 0755 target/release/picoshift target/release/picoshift-apiserver $(BIN)/
+	@$(BIN)/picoshift build
+
+test: ## Run every check and test, those on a real control plane too
+	@hack/test
+
+check: ## Run the checks that need no control plane
+	@hack/test check
+
+bench: build ## Measure our Routes beside the same objects as a CRD
+	@cargo build --release -p picoshift-tests --bin bench
+	@PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
+
+conformance: ## Run only the Go clients of others against a control plane
+	@cargo build -p picoshift -p picoshift-apiserver
+	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go
+
+teardown: ## End the control plane; data is kept (bin/picoshift down --purge removes it)
+	@if [ -x $(BIN)/picoshift ]; then $(BIN)/picoshift down; else echo "bin/picoshift is not built: nothing to end"; fi
+
+clean: ## Remove what was built here, not the cache of upstream programs
+	cargo clean
+	rm -rf $(BIN)
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,16 @@
+//! What "done" means, tried on a real control plane: one file per promise.
+
+mod garbage_collector;
+mod identity;
+mod kubectl;
+mod lifecycle;
+mod network;
+mod openapi;
+mod project_security;
+mod projects;
+mod requests;
+mod restart;
+mod route_hosts;
+mod route_status;
+mod routes;
+mod support;
