@@ -3,6 +3,8 @@
 //! Done here and not by kube's `watcher`, because the index needs the revisions of lists and bookmarks: they move its
 //! clock where no object does, so that revisions never fall behind what clients were given before a restart.
 
+mod documents;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,15 +15,11 @@ use kube::Client;
 use kube::core::WatchEvent;
 use picoshift_machinery::Object;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use super::render;
+use self::documents::{BindingDoc, Document, RoleDoc};
+use super::visibility::Source;
 use super::visibility::Visibility;
-use super::visibility::index::{Binding, Index, Key, Source};
-use super::visibility::rules::{Access, RuleDoc};
-use super::visibility::subjects::SubjectDoc;
-use crate::rest::Item;
 use crate::store::Revision;
 
 /// Objects per page of a list.
@@ -56,16 +54,6 @@ fn path(source: Source) -> &'static str {
     }
 }
 
-/// What a collection's objects mean for the index.
-trait Document: DeserializeOwned + Clone + Send + 'static {
-    /// What is kept of an object, made outside the index' lock; `None` for an object that cannot be.
-    type Part: Send;
-    fn part(self) -> Option<(Self::Part, Revision)>;
-    fn set(index: &mut Index, source: Source, part: Self::Part, revision: Revision);
-    fn remove(index: &mut Index, source: Source, part: Self::Part, revision: Revision);
-    fn reset(index: &mut Index, source: Source, parts: Vec<Self::Part>, revision: Revision);
-}
-
 /// Why a collection is listed again or a watch is opened again.
 #[derive(Debug, thiserror::Error)]
 enum Break {
@@ -86,7 +74,12 @@ async fn follow<D: Document>(client: Client, visibility: Arc<Visibility>, source
     loop {
         let step = match from {
             None => list::<D>(&client, &visibility, source).await.map(|revision| from = Some(revision)),
-            Some(revision) => watch::<D>(&client, &visibility, source, revision, &mut from).await,
+            Some(revision) => {
+                let ended = watch::<D>(&client, &visibility, source, revision, &mut from).await;
+                // However fast kube-apiserver ends its watches.
+                tokio::time::sleep(RETRY_MIN).await;
+                ended
+            }
         };
         match step {
             Ok(()) => retry = RETRY_MIN,
@@ -186,126 +179,5 @@ fn broken(error: kube::Error) -> Break {
     match error {
         kube::Error::Api(status) if status.code == 410 => Break::Expired,
         error => Break::Failed(error),
-    }
-}
-
-impl Document for Object {
-    type Part = Arc<Item>;
-
-    fn part(self) -> Option<(Arc<Item>, Revision)> {
-        let item = render::item(self)?;
-        let revision = item.revision;
-        Some((item, revision))
-    }
-
-    fn set(index: &mut Index, _source: Source, item: Arc<Item>, _revision: Revision) {
-        index.set_namespace(item);
-    }
-
-    fn remove(index: &mut Index, _source: Source, item: Arc<Item>, _revision: Revision) {
-        index.remove_namespace(&item);
-    }
-
-    fn reset(index: &mut Index, _source: Source, items: Vec<Arc<Item>>, revision: Revision) {
-        index.reset_namespaces(items, revision, |old, new| {
-            old.revision != new.revision && uid(old) != uid(new)
-        });
-    }
-}
-
-fn uid(item: &Item) -> Option<String> {
-    item.object().ok().map(|object| object.uid().to_owned())
-}
-
-/// Metadata of an RBAC object, as far as it matters.
-#[derive(Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Meta {
-    name: String,
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    resource_version: String,
-}
-
-impl Meta {
-    fn key(&self) -> Key {
-        Key::new(&self.namespace, &self.name)
-    }
-
-    fn revision(&self) -> Option<Revision> {
-        self.resource_version.parse().ok()
-    }
-}
-
-#[derive(Clone, Deserialize)]
-struct RoleDoc {
-    metadata: Meta,
-    #[serde(default)]
-    rules: Option<Vec<RuleDoc>>,
-}
-
-impl Document for RoleDoc {
-    type Part = (Key, Access);
-
-    fn part(self) -> Option<(Self::Part, Revision)> {
-        let access = Access::of(self.rules.as_deref().unwrap_or_default());
-        Some(((self.metadata.key(), access), self.metadata.revision()?))
-    }
-
-    fn set(index: &mut Index, source: Source, (key, access): Self::Part, revision: Revision) {
-        index.set_role(source, key, access, revision);
-    }
-
-    fn remove(index: &mut Index, source: Source, (key, _): Self::Part, revision: Revision) {
-        index.set_role(source, key, Access::default(), revision);
-    }
-
-    fn reset(index: &mut Index, source: Source, parts: Vec<Self::Part>, revision: Revision) {
-        index.reset_roles(source, parts, revision);
-    }
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BindingDoc {
-    metadata: Meta,
-    role_ref: RoleRef,
-    #[serde(default)]
-    subjects: Option<Vec<SubjectDoc>>,
-}
-
-#[derive(Clone, Deserialize)]
-struct RoleRef {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    name: String,
-}
-
-impl Document for BindingDoc {
-    type Part = (Key, Binding);
-
-    fn part(self) -> Option<(Self::Part, Revision)> {
-        let namespace = &self.metadata.namespace;
-        let subjects = self.subjects.iter().flatten().filter_map(|s| s.subject(namespace)).collect();
-        let role = match self.role_ref.kind.as_str() {
-            "ClusterRole" => Key::new("", &self.role_ref.name),
-            // A ClusterRoleBinding to a Role is refused by kube-apiserver; here it finds no role.
-            _ => Key::new(if namespace.is_empty() { "." } else { namespace }, &self.role_ref.name),
-        };
-        Some(((self.metadata.key(), Binding { role, subjects }), self.metadata.revision()?))
-    }
-
-    fn set(index: &mut Index, source: Source, (key, binding): Self::Part, revision: Revision) {
-        index.set_binding(source, key, Some(binding), revision);
-    }
-
-    fn remove(index: &mut Index, source: Source, (key, _): Self::Part, revision: Revision) {
-        index.set_binding(source, key, None, revision);
-    }
-
-    fn reset(index: &mut Index, source: Source, parts: Vec<Self::Part>, revision: Revision) {
-        index.reset_bindings(source, parts, revision);
     }
 }

@@ -26,10 +26,8 @@ pub(crate) fn create(project: &Object) -> Vec<FieldError> {
             "may not contain a new line or tab",
         ));
     }
-    if let Some(selector) = project.annotation(NODE_SELECTOR) {
-        if !is_node_selector(selector) {
-            errors.push(FieldError::invalid_str("nodeSelector", selector, "must be a valid label selector"));
-        }
+    if let Some(selector) = project.annotation(NODE_SELECTOR).filter(|s| !is_node_selector(s)) {
+        errors.push(FieldError::invalid_str("nodeSelector", selector, "must be a valid label selector"));
     }
     errors
 }

@@ -2,8 +2,10 @@
 //!
 //! In: changes from the feed. Out: lists, replays, and a wake-up for every watcher at each change.
 
+pub(crate) mod grants;
 pub(crate) mod index;
 pub(crate) mod log;
+pub(crate) mod lookup;
 pub(crate) mod replay;
 pub(crate) mod rules;
 pub(crate) mod selection;

@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use super::*;
 
 fn project(metadata: Value) -> Object {
-    serde_json::from_value(
-        json!({"apiVersion": "project.openshift.io/v1", "kind": "Project", "metadata": metadata}),
-    )
-    .unwrap()
+    let mut project = Object::new("project.openshift.io/v1", "Project");
+    project.0.insert("metadata".to_owned(), metadata);
+    project
 }
 
 fn message(name: &str, errors: &[FieldError]) -> String {

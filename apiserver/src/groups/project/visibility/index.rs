@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::grants::{Deltas, Grants};
 use super::log::{Change, Log};
-use super::rules::{Access, Names};
-use super::subjects::{Limit, Subject, Viewer};
+use super::rules::Access;
+use super::subjects::Subject;
 use crate::rest::Item;
 use crate::store::Revision;
 
@@ -60,28 +61,18 @@ pub(crate) struct Binding {
     pub(crate) subjects: BTreeSet<Subject>,
 }
 
-/// How many bindings let a subject see what.
-#[derive(Debug, Default)]
-struct Grants {
-    all: u32,
-    names: BTreeMap<Arc<str>, u32>,
-}
-
-/// Changes of grants, summed up per subject and namespace (`None`: all) before they are made.
-type Deltas = BTreeMap<(Subject, Option<Arc<str>>), i64>;
-
 /// The index.
 #[derive(Debug)]
 pub(crate) struct Index {
-    namespaces: BTreeMap<Arc<str>, Arc<Item>>,
+    pub(super) namespaces: BTreeMap<Arc<str>, Arc<Item>>,
     /// Roles that show something; all others are as if absent.
-    roles: HashMap<Key, Access>,
-    bindings: HashMap<Key, Binding>,
-    by_role: HashMap<Key, HashSet<Key>>,
-    grants: HashMap<Subject, Grants>,
+    pub(super) roles: HashMap<Key, Access>,
+    pub(super) bindings: HashMap<Key, Binding>,
+    pub(super) by_role: HashMap<Key, HashSet<Key>>,
+    pub(super) grants: HashMap<Subject, Grants>,
     /// The newest revision of each source; `None` until it was listed.
     seen: [Option<Revision>; SOURCES],
-    log: Log,
+    pub(super) log: Log,
 }
 
 impl Index {
@@ -196,7 +187,7 @@ impl Index {
     pub(crate) fn set_binding(
         &mut self,
         source: Source,
-        key: Key,
+        key: &Key,
         binding: Option<Binding>,
         revision: Revision,
     ) {
@@ -220,10 +211,10 @@ impl Index {
         let lost: Vec<Key> =
             self.bindings.keys().filter(|k| k.is_in(source) && !kept.contains(*k)).cloned().collect();
         for key in lost {
-            self.put_binding(&mut deltas, key, None);
+            self.put_binding(&mut deltas, &key, None);
         }
         for (key, binding) in bindings {
-            self.put_binding(&mut deltas, key, Some(binding));
+            self.put_binding(&mut deltas, &key, Some(binding));
         }
         self.commit(deltas);
         self.mark(source, revision);
@@ -255,188 +246,6 @@ impl Index {
     fn drop_namespace(&mut self, name: &str, gone: Option<Arc<Item>>) {
         if let Some((name, old)) = self.namespaces.remove_entry(name) {
             self.log.push(Change::Namespace { name, old: Some(old), new: None, gone });
-        }
-    }
-
-    fn put_role(&mut self, deltas: &mut Deltas, key: Key, access: Access) {
-        let same_names = self
-            .roles
-            .get(&key)
-            .map_or_else(|| access.names == Names::default(), |old| old.names == access.names);
-        if same_names {
-            self.store_role(key, access);
-            return;
-        }
-        let bindings: Vec<Key> = self.by_role.get(&key).into_iter().flatten().cloned().collect();
-        for binding in &bindings {
-            self.count(deltas, binding, -1);
-        }
-        self.store_role(key, access);
-        for binding in &bindings {
-            self.count(deltas, binding, 1);
-        }
-    }
-
-    fn store_role(&mut self, key: Key, access: Access) {
-        if access.is_empty() {
-            self.roles.remove(&key);
-        } else {
-            self.roles.insert(key, access);
-        }
-    }
-
-    fn put_binding(&mut self, deltas: &mut Deltas, key: Key, binding: Option<Binding>) {
-        if self.bindings.get(&key) == binding.as_ref() {
-            return;
-        }
-        self.count(deltas, &key, -1);
-        if let Some(old) = self.bindings.remove(&key) {
-            if let Some(users) = self.by_role.get_mut(&old.role) {
-                users.remove(&key);
-                if users.is_empty() {
-                    self.by_role.remove(&old.role);
-                }
-            }
-        }
-        if let Some(binding) = binding {
-            self.by_role.entry(binding.role.clone()).or_default().insert(key.clone());
-            self.bindings.insert(key.clone(), binding);
-        }
-        self.count(deltas, &key, 1);
-    }
-
-    /// Adds `weight` for all that a binding grants now.
-    fn count(&self, deltas: &mut Deltas, key: &Key, weight: i64) {
-        let Some(binding) = self.bindings.get(key) else { return };
-        let Some(access) = self.roles.get(&binding.role) else { return };
-        let mut add = |namespace: Option<&Arc<str>>| {
-            for subject in &binding.subjects {
-                *deltas.entry((subject.clone(), namespace.cloned())).or_default() += weight;
-            }
-        };
-        if key.namespace.is_empty() {
-            match &access.names {
-                Names::All => add(None),
-                Names::Some(names) => names.iter().for_each(|n| add(Some(n))),
-            }
-        } else if access.names.covers(&key.namespace) {
-            add(Some(&key.namespace));
-        }
-    }
-
-    /// Makes the changes; gains before losses, so that nobody loses for a moment what he keeps.
-    fn commit(&mut self, deltas: Deltas) {
-        let (gains, losses): (Vec<_>, Vec<_>) =
-            deltas.into_iter().filter(|(_, d)| *d != 0).partition(|(_, d)| *d > 0);
-        for ((subject, namespace), delta) in gains.into_iter().chain(losses) {
-            if let Some(gained) = self.grant(&subject, namespace.as_ref(), delta) {
-                self.log.push(Change::Grant { subject, namespace, gained });
-            }
-        }
-    }
-
-    /// Changes one count; whether the subject gained or lost sight by it.
-    fn grant(&mut self, subject: &Subject, namespace: Option<&Arc<str>>, delta: i64) -> Option<bool> {
-        let grants = self.grants.entry(subject.clone()).or_default();
-        let slot = match namespace {
-            None => &mut grants.all,
-            Some(name) => grants.names.entry(name.clone()).or_default(),
-        };
-        let before = *slot;
-        let after = u32::try_from((i64::from(before) + delta).max(0)).unwrap_or(u32::MAX);
-        *slot = after;
-        if after == 0 {
-            if let Some(name) = namespace {
-                grants.names.remove(name);
-            }
-            if grants.all == 0 && grants.names.is_empty() {
-                self.grants.remove(subject);
-            }
-        }
-        match (before, after) {
-            (0, 1..) => Some(true),
-            (1.., 0) => Some(false),
-            _ => None,
-        }
-    }
-
-    /// What token scopes let through: `user:full` and `user:list-projects` all, `role:NAME:NAMESPACE` its namespace
-    /// (`*` all) when the ClusterRole shows namespaces without wildcards (`:!` at the end: with them), others nothing.
-    #[must_use]
-    pub(crate) fn limit(&self, scopes: &[String]) -> Limit {
-        if scopes.is_empty() {
-            return Limit::None;
-        }
-        let mut names = BTreeSet::new();
-        for scope in scopes {
-            match self.scope_namespace(scope) {
-                Some("*") => return Limit::None,
-                Some(namespace) => {
-                    names.insert(Box::from(namespace));
-                }
-                None => {}
-            }
-        }
-        Limit::Only(names)
-    }
-
-    fn scope_namespace<'a>(&self, scope: &'a str) -> Option<&'a str> {
-        if matches!(scope, "user:full" | "user:list-projects") {
-            return Some("*");
-        }
-        let rest = scope.strip_prefix("role:")?;
-        let (rest, escalating) = rest.strip_suffix(":!").map_or((rest, false), |r| (r, true));
-        let (role, namespace) = rest.rsplit_once(':').filter(|(r, n)| !r.is_empty() && !n.is_empty())?;
-        let access = self.roles.get(&Key::new("", role))?;
-        let shows = if escalating { access.names == Names::All } else { access.scoped };
-        shows.then_some(namespace)
-    }
-
-    /// A project by name, whoever asks.
-    #[must_use]
-    pub(crate) fn project(&self, name: &str) -> Option<&Arc<Item>> {
-        self.namespaces.get(name)
-    }
-
-    /// All projects, whoever asks, sorted by name.
-    pub(crate) fn projects(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Item>)> {
-        self.namespaces.iter()
-    }
-
-    /// How many of the viewer's subjects see every namespace.
-    pub(crate) fn sees_all(&self, viewer: &Viewer) -> usize {
-        let granted = |s: &&Subject| self.grants.get(*s).is_some_and(|g| g.all > 0);
-        viewer.subjects.iter().filter(granted).count() + usize::from(viewer.master)
-    }
-
-    /// How many of the viewer's subjects see a namespace by its name.
-    pub(crate) fn sees_by_name(&self, viewer: &Viewer, namespace: &str) -> usize {
-        let granted = |s: &&Subject| self.grants.get(*s).is_some_and(|g| g.names.contains_key(namespace));
-        viewer.subjects.iter().filter(granted).count()
-    }
-
-    /// Whether the viewer sees a namespace, if it is there.
-    #[must_use]
-    pub(crate) fn sees(&self, viewer: &Viewer, namespace: &str) -> bool {
-        viewer.limit.allows(namespace)
-            && (self.sees_all(viewer) > 0 || self.sees_by_name(viewer, namespace) > 0)
-    }
-
-    /// The projects that a viewer sees, sorted by name; costs what it returns.
-    #[must_use]
-    pub(crate) fn visible(&self, viewer: &Viewer) -> Vec<Arc<Item>> {
-        match (&viewer.limit, self.sees_all(viewer) > 0) {
-            (Limit::Only(names), _) => names
-                .iter()
-                .filter(|n| self.sees(viewer, n))
-                .filter_map(|n| self.namespaces.get(&**n).cloned())
-                .collect(),
-            (Limit::None, true) => self.namespaces.values().cloned().collect(),
-            (Limit::None, false) => {
-                let grants = viewer.subjects.iter().filter_map(|s| self.grants.get(s));
-                let names: BTreeSet<&Arc<str>> = grants.flat_map(|g| g.names.keys()).collect();
-                names.into_iter().filter_map(|n| self.namespaces.get(n).cloned()).collect()
-            }
         }
     }
 }

@@ -100,12 +100,12 @@ fn synced() -> Index {
 fn bind(index: &mut Index, namespace: &str, subjects: &[SubjectDoc], revision: Revision) {
     let source = if namespace.is_empty() { Source::ClusterRoleBindings } else { Source::RoleBindings };
     let binding = binding(namespace, Key::new("", "view"), subjects);
-    index.set_binding(source, Key::new(namespace, "it"), Some(binding), revision);
+    index.set_binding(source, &Key::new(namespace, "it"), Some(binding), revision);
 }
 
 fn unbind(index: &mut Index, namespace: &str, revision: Revision) {
     let source = if namespace.is_empty() { Source::ClusterRoleBindings } else { Source::RoleBindings };
-    index.set_binding(source, Key::new(namespace, "it"), None, revision);
+    index.set_binding(source, &Key::new(namespace, "it"), None, revision);
 }
 
 fn names(items: &[Arc<Item>]) -> Vec<&str> {

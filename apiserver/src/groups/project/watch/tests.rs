@@ -155,7 +155,7 @@ async fn a_revision_of_the_future_is_waited_for() {
     let visibility = synced_with(HOUR);
     let wanted = [(Source::RoleBindings, 12)];
     let (seen, clock, ()) = tokio::join!(visibility.wait_seen(&wanted), visibility.wait_clock(12), async {
-        visibility.change(|index| index.set_binding(Source::RoleBindings, key(), None, 12));
+        visibility.change(|index| index.set_binding(Source::RoleBindings, &key(), None, 12));
     });
     assert!(seen);
     assert_eq!(clock, Ok(()));

@@ -221,7 +221,7 @@ impl Bench {
                 let key = Key::new(place, &format!("b{name}"));
                 let mut now = World::default();
                 now.put(&thing, revision);
-                self.index.set_binding(source, key.clone(), now.bindings.remove(&key), revision);
+                self.index.set_binding(source, &key, now.bindings.remove(&key), revision);
             }
         }
         self.told.put(&thing, revision);
