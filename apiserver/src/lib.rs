@@ -6,11 +6,12 @@
 
 pub mod admission;
 pub mod args;
+pub mod assembly;
 pub mod authn;
 pub mod authz;
+pub mod decode;
 pub mod groups;
 pub mod gzip;
-pub mod decode;
 pub mod registry;
 pub mod resource;
 pub mod rest;

@@ -7,12 +7,13 @@ use arc_swap::ArcSwap;
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use picoshift_apiserver::args::{Args, LogFormat};
+use picoshift_apiserver::assembly::{Ingredients, assemble};
 use picoshift_apiserver::authn::Authenticator;
 use picoshift_apiserver::authn::extension_config::{self, ExtensionConfig};
 use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticator};
-use picoshift_apiserver::authz::{CachedAuthorizer, KubeAccessReview};
+use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview};
 use picoshift_apiserver::server::metrics::Metrics;
-use picoshift_apiserver::server::{self, Endpoints, Parts, ServerConfig};
+use picoshift_apiserver::server::{self, Parts, ServerConfig};
 use picoshift_machinery::drain::Drain;
 use picoshift_machinery::readiness::{Checks, Shown};
 use picoshift_machinery::tls::ServingCertificate;
@@ -41,10 +42,19 @@ async fn main() -> anyhow::Result<()> {
     let tokens = TokenAuthenticator::new(Arc::new(KubeTokenReview::new(client.clone())));
     let authorizer =
         CachedAuthorizer::new(Arc::new(KubeAccessReview::new(client.clone())), Arc::clone(&metrics));
+    let authorizer = Arc::new(authorizer);
+    let assembly = assemble(Ingredients {
+        client,
+        authorizer: Arc::clone(&authorizer) as Arc<dyn Authorizer>,
+        data_file: &args.data_file,
+        ingress_domain: &args.ingress_domain,
+        checks: &checks,
+    })
+    .await?;
     let parts = Parts {
         authenticator: Authenticator::new(extension, tokens),
-        authorizer: Arc::new(authorizer),
-        endpoints: Endpoints::new(),
+        authorizer,
+        endpoints: assembly.endpoints,
         checks,
         metrics,
     };
@@ -54,7 +64,8 @@ async fn main() -> anyhow::Result<()> {
         ..ServerConfig::new(args.address(), certificate)
     };
     server::run(config, parts, drain).await?;
-    Ok(())
+    drop(assembly.feeds);
+    assembly.engine.shutdown().context("the store did not close")
 }
 
 fn start_log(args: &Args) -> anyhow::Result<()> {

@@ -17,8 +17,8 @@ use crate::resource::{Resource, Verb};
 use crate::rest::options::{Propagation, VersionMatch};
 use crate::rest::patch::Replacement;
 use crate::rest::{
-    DeleteOptions, Deleted, GetOptions, Item, Items, List, ListOptions, Preconditions, RequestContext, Storage,
-    Updater, Watch, WatchEvent, WriteOptions,
+    DeleteOptions, Deleted, GetOptions, Item, Items, List, ListOptions, Preconditions, RequestContext,
+    Storage, Updater, Watch, WatchEvent, WriteOptions,
 };
 use crate::store::embedded::{Embedded, Options};
 use crate::store::{Engine, Key, Revision};
@@ -222,8 +222,9 @@ async fn the_answer_has_its_computed_part_and_others_are_touched() {
     assert_eq!(first.object().unwrap().str_at(&["status", "holder"]), "guests.example.io/a/one");
     let second = fixture.create("two", "s").await;
     assert_eq!(second.object().unwrap().str_at(&["status", "holder"]), "guests.example.io/a/one");
-    let mut watch =
-        fixture.watch(&ListOptions { resource_version: Some(second.revision), ..ListOptions::default() }).await;
+    let mut watch = fixture
+        .watch(&ListOptions { resource_version: Some(second.revision), ..ListOptions::default() })
+        .await;
     fixture.delete("one").await;
     let released = fixture.get("two").await;
     assert_eq!(released.str_at(&["status", "holder"]), "guests.example.io/a/two");
@@ -237,7 +238,11 @@ async fn equal_versions_are_equal_bytes_across_restarts() {
     for name in ["a", "b", "c"] {
         fixture.create(name, "s").await;
     }
-    fixture.guests.update(&cx("a"), "b", &Edit(|o| o.set_annotation("x", "y")), &WriteOptions::default()).await.unwrap();
+    fixture
+        .guests
+        .update(&cx("a"), "b", &Edit(|o| o.set_annotation("x", "y")), &WriteOptions::default())
+        .await
+        .unwrap();
     let before = items(&fixture.list(&ListOptions::default()).await.unwrap());
     let fixture = fixture.restart().await;
     let after = items(&fixture.list(&ListOptions::default()).await.unwrap());
@@ -316,7 +321,11 @@ async fn writes_check_versions_uids_and_names() {
     assert_eq!(fixture.try_create("one", "s").await.unwrap_err().reason, "AlreadyExists");
     assert_eq!(fixture.try_create("Bad_Name", "s").await.unwrap_err().reason, "Invalid");
     let mut stale = one.object().unwrap();
-    fixture.guests.update(&cx("a"), "one", &Edit(|o| o.set_annotation("n", "1")), &WriteOptions::default()).await.unwrap();
+    fixture
+        .guests
+        .update(&cx("a"), "one", &Edit(|o| o.set_annotation("n", "1")), &WriteOptions::default())
+        .await
+        .unwrap();
     let update = |object: Object| {
         let guests = Arc::clone(&fixture.guests);
         async move { guests.update(&cx("a"), "one", &Replacement(object), &WriteOptions::default()).await }
@@ -325,7 +334,9 @@ async fn writes_check_versions_uids_and_names() {
     stale.set_metadata("resourceVersion", Value::Null);
     let unconditional = update(stale.clone()).await.unwrap_err();
     assert_eq!((unconditional.code, unconditional.reason.as_str()), (422, "Invalid"));
-    assert!(unconditional.message.contains("metadata.resourceVersion: Invalid value: 0x0: must be specified"));
+    assert!(
+        unconditional.message.contains("metadata.resourceVersion: Invalid value: 0x0: must be specified")
+    );
     stale.set_metadata("uid", "other");
     assert_eq!(update(stale).await.unwrap_err().reason, "Conflict");
     let wrong = DeleteOptions {
@@ -340,8 +351,7 @@ async fn writes_check_versions_uids_and_names() {
 async fn equal_updates_write_nothing() {
     let fixture = Fixture::new().await;
     let one = fixture.create("one", "s").await;
-    let same =
-        fixture.guests.update(&cx("a"), "one", &Edit(|_| ()), &WriteOptions::default()).await.unwrap();
+    let same = fixture.guests.update(&cx("a"), "one", &Edit(|_| ()), &WriteOptions::default()).await.unwrap();
     assert_eq!(same.revision, one.revision);
 }
 

@@ -41,8 +41,7 @@ impl Registry {
             }
         }
         let resource = self.strategy.resource();
-        let mut status =
-            Status::already_exists(resource.gvk.group, resource.plural, object.generate_name());
+        let mut status = Status::already_exists(resource.gvk.group, resource.plural, object.generate_name());
         status.message.push_str(", the server was not able to generate a unique name for the object");
         Err(status)
     }

@@ -1,13 +1,13 @@
-//! One request for a resource, from its verb to its answer.
+//! One request for a resource, from its verb to its answer. The user may make it: that was asked before.
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::{Object, Status};
-use tokio_util::sync::CancellationToken;
 
 use super::patch::{self, PatchUpdater, Replacement};
 use super::query::{self, Query, WriteKind};
@@ -17,12 +17,12 @@ use super::stream;
 use crate::decode::{self, MAX_BODY};
 use crate::resource::Verb;
 use crate::schema::{FieldValidation, Schemas};
+use crate::server::Endpoint;
 
-/// Serves all resources.
+/// Serves one resource.
 pub struct Handler {
-    storages: Vec<Arc<dyn Storage>>,
+    storage: Arc<dyn Storage>,
     schemas: Arc<Schemas>,
-    drain: CancellationToken,
 }
 
 /// A request's parts that the verbs read.
@@ -34,45 +34,34 @@ struct Call<'a> {
     form: Form,
 }
 
-impl Handler {
-    /// A handler of these resources; `drain` ends watches.
-    #[must_use]
-    pub fn new(storages: Vec<Arc<dyn Storage>>, schemas: Arc<Schemas>, drain: CancellationToken) -> Self {
-        Self { storages, schemas, drain }
-    }
-
-    /// Answers a request whose user may make it.
-    pub async fn handle(&self, cx: &RequestContext, request: Request<Incoming>) -> Response<Body> {
+#[async_trait]
+impl Endpoint for Handler {
+    async fn call(&self, cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query());
-        let (answer, form) = match self.form(cx, &parts.headers, &query) {
-            Ok((storage, form)) => {
-                let call = Call { storage, cx, headers: &parts.headers, query, form };
-                (self.call(&call, body).await, form)
+        let (answer, form) = match self.form(&cx, &parts.headers, &query) {
+            Ok(form) => {
+                let call = Call { storage: &self.storage, cx: &cx, headers: &parts.headers, query, form };
+                (self.answer(&call, body).await, form)
             }
             Err(status) => (Err(status), Form::default()),
         };
         let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
-        add_warnings(cx, response.headers_mut());
+        add_warnings(&cx, response.headers_mut());
         response
     }
+}
 
-    fn form(
-        &self,
-        cx: &RequestContext,
-        headers: &HeaderMap,
-        query: &Query<'_>,
-    ) -> Result<(&Arc<dyn Storage>, Form), Status> {
+impl Handler {
+    /// A handler of a resource.
+    #[must_use]
+    pub fn new(storage: Arc<dyn Storage>, schemas: Arc<Schemas>) -> Self {
+        Self { storage, schemas }
+    }
+
+    fn form(&self, cx: &RequestContext, headers: &HeaderMap, query: &Query<'_>) -> Result<Form, Status> {
         let info = &cx.info;
-        // A few dozen resources at most: comparing beats hashing three texts.
-        let found = self.storages.iter().find(|storage| {
-            let resource = storage.resource();
-            resource.plural == info.resource
-                && resource.gvk.group == info.group
-                && resource.gvk.version == info.version
-        });
-        let storage = found.ok_or_else(Status::no_such_path)?;
-        let resource = storage.resource();
+        let resource = self.storage.resource();
         // A selector by name puts the name into the request of a collection too.
         let collection = matches!(info.verb.as_str(), "list" | "watch" | "deletecollection");
         let across_namespaces = resource.namespaced && (collection || info.name.is_empty());
@@ -86,16 +75,15 @@ impl Handler {
         };
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let media_type = media_type::negotiate(text(header::ACCEPT), answer)?;
-        let form = Form {
+        Ok(Form {
             media_type,
             include: query::table_options(query)?,
             gzip: Form::reads_gzip(headers),
             pretty: media_type.pretty || query::pretty(query, text(header::USER_AGENT)),
-        };
-        Ok((storage, form))
+        })
     }
 
-    async fn call(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+    async fn answer(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let info = &call.cx.info;
         let resource = call.storage.resource();
         let verb = verb(&info.verb).ok_or_else(Status::no_such_method)?;
@@ -140,7 +128,7 @@ impl Handler {
         let mut options = query::list_options(&call.query, call.storage.resource(), None)?;
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;
-        Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options, self.drain.clone()))
+        Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options))
     }
 
     async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {

@@ -89,7 +89,8 @@ impl ParsedPatch {
             }
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
         }
-        Object::from_value(value).ok_or_else(|| Status::bad_request("the patched object is not a JSON object"))
+        Object::from_value(value)
+            .ok_or_else(|| Status::bad_request("the patched object is not a JSON object"))
     }
 
     /// Whether the patch names a resourceVersion (or could): then a conflict is the client's to see.
@@ -198,12 +199,14 @@ mod tests {
     }
 
     fn object() -> Object {
-        Object::from_value(json!({"kind": "Route", "metadata": {"name": "r"}, "spec": {"host": "a"}})).unwrap()
+        Object::from_value(json!({"kind": "Route", "metadata": {"name": "r"}, "spec": {"host": "a"}}))
+            .unwrap()
     }
 
     #[test]
     fn merges_and_patches() {
-        let merge = parse(&headers("application/merge-patch+json"), br#"{"spec":{"host":null,"path":"/x"}}"#).unwrap();
+        let merge = parse(&headers("application/merge-patch+json"), br#"{"spec":{"host":null,"path":"/x"}}"#)
+            .unwrap();
         assert_eq!(merge.apply(&object()).unwrap().0["spec"], json!({"path": "/x"}));
         let patch = br#"[{"op":"replace","path":"/spec/host","value":"b"}]"#;
         let patch = parse(&headers("application/json-patch+json; charset=utf-8"), patch).unwrap();
@@ -213,22 +216,27 @@ mod tests {
     #[test]
     fn failed_tests_are_unprocessable() {
         let patch = br#"[{"op":"test","path":"/spec/host","value":"zzz"}]"#;
-        let status = parse(&headers("application/json-patch+json"), patch).unwrap().apply(&object()).unwrap_err();
+        let status =
+            parse(&headers("application/json-patch+json"), patch).unwrap().apply(&object()).unwrap_err();
         assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
     }
 
     #[test]
     fn doubling_copies_end_early() {
         let mut operations = vec![json!({"op": "add", "path": "/spec/a", "value": "x".repeat(1000)})];
-        operations.extend((0..60).map(|n| json!({"op": "copy", "from": "/spec", "path": format!("/spec/c{n}")})));
+        operations
+            .extend((0..60).map(|n| json!({"op": "copy", "from": "/spec", "path": format!("/spec/c{n}")})));
         let body = serde_json::to_vec(&operations).unwrap();
-        let status = parse(&headers("application/json-patch+json"), &body).unwrap().apply(&object()).unwrap_err();
+        let status =
+            parse(&headers("application/json-patch+json"), &body).unwrap().apply(&object()).unwrap_err();
         assert_eq!(status.code, 413);
     }
 
     #[test]
     fn other_patch_types_are_named() {
-        for media_type in ["application/strategic-merge-patch+json", "application/apply-patch+yaml", "text/plain"] {
+        for media_type in
+            ["application/strategic-merge-patch+json", "application/apply-patch+yaml", "text/plain"]
+        {
             let status = parse(&headers(media_type), b"{}").unwrap_err();
             assert_eq!((status.code, status.reason.as_str()), (415, "UnsupportedMediaType"));
         }

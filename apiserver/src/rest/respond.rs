@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use super::item::Item;
 use super::partial;
-use super::storage::{Items, List, Storage};
 use super::query::IncludeObject;
+use super::storage::{Items, List, Storage};
 use super::table::{self, TableOptions};
 use crate::gzip::{self, Piece};
 use crate::registry::chunk::Chunk;
@@ -58,7 +58,12 @@ impl Form {
 ///
 /// # Errors
 /// 500 when our own bytes cannot be read.
-pub fn item(storage: &dyn Storage, item: &Item, code: StatusCode, form: Form) -> Result<Response<Body>, Status> {
+pub fn item(
+    storage: &dyn Storage,
+    item: &Item,
+    code: StatusCode,
+    form: Form,
+) -> Result<Response<Body>, Status> {
     if form.is_plain() {
         return Ok(bytes(code, JSON, with_newline(&item.bytes), form.gzip));
     }

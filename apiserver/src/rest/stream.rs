@@ -13,7 +13,6 @@ use picoshift_machinery::{Object, protobuf};
 use rand::RngExt;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use super::item::Item;
 use super::options::ListOptions;
@@ -35,26 +34,14 @@ pub fn with_timeout(options: &mut ListOptions) {
         Some(chosen.unwrap_or_else(|| rand::rng().random_range(LAST_AT_LEAST..2 * LAST_AT_LEAST)));
 }
 
-/// The answer to a watch; ends cleanly when the time is over, the events end, or the server drains.
-pub fn respond(
-    storage: Arc<dyn Storage>,
-    watch: Watch,
-    form: Form,
-    options: &ListOptions,
-    drain: CancellationToken,
-) -> Response<Body> {
+/// The answer to a watch; ends cleanly when the time is over or the events end.
+pub fn respond(storage: Arc<dyn Storage>, watch: Watch, form: Form, options: &ListOptions) -> Response<Body> {
     let mut encoder = Encoder { storage, form, with_columns: true };
     let content_type = form.media_type.content_type(Answer::Watch);
     // A watch lasts hours at most; the bound keeps the addition from overflowing.
     let seconds = options.timeout_seconds.unwrap_or(LAST_AT_LEAST).min(1 << 31);
     let end = Instant::now() + Duration::from_secs(seconds);
-    let over = async move {
-        tokio::select! {
-            () = sleep_until(end) => {}
-            () = drain.cancelled() => {}
-        }
-    };
-    let frames = watch.map(move |events| encoder.batch(&events)).take_until(over);
+    let frames = watch.map(move |events| encoder.batch(&events)).take_until(sleep_until(end));
     let response = Response::builder().status(StatusCode::OK).header(header::CONTENT_TYPE, content_type);
     response.body(body::stream(frames)).unwrap_or_else(|_| Response::new(body::empty()))
 }
