@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use picoshift_machinery::body::Body;
@@ -51,6 +51,9 @@ struct Seen {
     watch: bool,
     user: Option<Arc<UserInfo>>,
 }
+
+/// There is no place for a request.
+struct Full;
 
 impl Chain {
     /// A chain of `parts`.
@@ -112,11 +115,10 @@ impl Chain {
         let identity = match impersonate(identity, request.headers_mut(), &**authorizer).await {
             Ok(identity) => identity,
             Err(Refused::Forbidden(status)) => return respond::forbidden(&status),
-            Err(Refused::Malformed(why)) => return respond::internal_error(&uri.to_string(), &why),
+            Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
         };
-        let place = match self.place(&identity, &info, seen.watch) {
-            Ok(place) => place,
-            Err(full) => return full,
+        let Ok(place) = self.place(&identity, &info, seen.watch) else {
+            return respond::too_many_requests();
         };
         if !info.is_resource && info.path == projects_webhook::PATH {
             return self.project_review(&identity, &info, request).await;
@@ -127,7 +129,7 @@ impl Chain {
                 let attributes = Attributes::from(&info);
                 return respond::forbidden(&forbidden(&identity.user, &attributes, &reason));
             }
-            Err(error) => return respond::internal_error(&uri.to_string(), &error.message),
+            Err(error) => return respond::internal_error(request_line(&uri), &error.message),
         }
         self.parts.authenticator.strip(request.headers_mut());
         let response = self.dispatch(&identity, info, request).await;
@@ -138,12 +140,7 @@ impl Chain {
     }
 
     /// A place among the running requests, or 429. Members of `system:masters` are never turned away.
-    fn place(
-        &self,
-        identity: &Identity,
-        info: &RequestInfo,
-        watch: bool,
-    ) -> Result<Option<Place>, Response<Body>> {
+    fn place(&self, identity: &Identity, info: &RequestInfo, watch: bool) -> Result<Option<Place>, Full> {
         if !info.is_resource && PROBES.iter().any(|probe| info.path.starts_with(probe)) {
             return Ok(None);
         }
@@ -155,7 +152,7 @@ impl Chain {
         let place = self.in_flight.enter(kind, identity.user.in_group(MASTERS));
         if place.is_none() {
             self.parts.metrics.dropped.inc();
-            return Err(respond::too_many_requests());
+            return Err(Full);
         }
         Ok(place)
     }
@@ -305,6 +302,11 @@ impl Service for Chain {
         );
         response
     }
+}
+
+/// Path and query, as the client sent them.
+fn request_line(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |line| line.as_str())
 }
 
 /// The request's audit id, or a new one.
