@@ -9,7 +9,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use parking_lot::Mutex;
 use picoshift_machinery::UserInfo;
-use picoshift_machinery::peer::Peer;
+use picoshift_machinery::peer::{BadSubject, Peer};
 use picoshift_machinery::user_info::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
 use rustls::pki_types::UnixTime;
 
@@ -86,7 +86,7 @@ pub struct Connection {
     /// The other end.
     pub peer: Peer,
     /// The identity that the certificate names, if it is good.
-    own: OnceLock<Option<Arc<Identity>>>,
+    own: OnceLock<Result<Option<Arc<Identity>>, BadSubject>>,
     /// The last identity that a front proxy named.
     fronted: Mutex<Option<request_header::Remembered>>,
 }
@@ -181,8 +181,9 @@ fn by_certificate(
     if let Some(authority) = &config.client_authority {
         match certificate.verify(authority, now) {
             Ok(()) => match connection.own.get_or_init(|| client_certificate::identity(certificate)) {
-                Some(identity) => return Ok(Some(Arc::clone(identity))),
-                None => refused |= certificate.subject().is_err(),
+                Ok(Some(identity)) => return Ok(Some(Arc::clone(identity))),
+                Ok(None) => {}
+                Err(BadSubject) => refused = true,
             },
             Err(error) => {
                 tracing::debug!(peer = %connection.peer.address, %error, "client certificate refused");
@@ -202,5 +203,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
+#[cfg(test)]
+pub(crate) mod test_certificates;
 #[cfg(test)]
 mod tests;

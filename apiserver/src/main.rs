@@ -1,5 +1,6 @@
 //! `picoshift-apiserver`: reads flags, connects to kube-apiserver, serves until SIGTERM.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -71,6 +72,7 @@ async fn main() -> anyhow::Result<()> {
 fn start_log(args: &Args) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&args.log_level).context("--log-level")?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = log.with_ansi(std::io::stderr().is_terminal());
     match args.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),

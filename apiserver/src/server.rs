@@ -19,6 +19,7 @@ pub mod health;
 pub mod in_flight;
 pub mod long_running;
 pub mod metrics;
+mod own_paths;
 pub mod query;
 pub mod respond;
 pub mod version;

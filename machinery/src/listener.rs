@@ -232,8 +232,11 @@ impl Accepted {
             .max_header_list_size(self.limits.header_list)
             .keep_alive_interval(self.limits.ping_after)
             .keep_alive_timeout(self.limits.ping_timeout);
-        let mut connection =
-            pin!(builder.serve_connection(TokioIo::new(stream), service_fn(answer(service, state))));
+        let answer = service_fn(move |request| {
+            let (service, state) = (Arc::clone(&service), Arc::clone(&state));
+            async move { Ok::<_, Infallible>(service.call(state, request).await) }
+        });
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
         tokio::select! {
             result = connection.as_mut() => return result,
             () = self.drain.wait() => connection.as_mut().graceful_shutdown(),
@@ -252,24 +255,16 @@ impl Accepted {
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.headers)
             .max_headers(self.limits.header_lines);
-        let mut connection =
-            pin!(builder.serve_connection(TokioIo::new(stream), service_fn(answer(service, state))));
+        let answer = service_fn(move |request| {
+            let (service, state) = (Arc::clone(&service), Arc::clone(&state));
+            async move { Ok::<_, Infallible>(service.call(state, request).await) }
+        });
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
         tokio::select! {
             result = connection.as_mut() => return result,
             () = self.drain.wait() => connection.as_mut().graceful_shutdown(),
         }
         connection.await
-    }
-}
-
-fn answer<S: Service>(
-    service: Arc<S>,
-    state: Arc<S::Connection>,
-) -> impl Fn(Request<Incoming>) -> std::pin::Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>
-{
-    move |request| {
-        let (service, state) = (Arc::clone(&service), Arc::clone(&state));
-        Box::pin(async move { Ok(service.call(state, request).await) })
     }
 }
 

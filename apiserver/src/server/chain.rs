@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use picoshift_machinery::body::Body;
@@ -25,16 +25,13 @@ use super::in_flight::{InFlight, Kind, Place};
 use super::long_running::until_drained;
 use super::metrics::Target;
 use super::query::Query;
-use super::{Parts, health, respond, version};
+use super::{Parts, own_paths, respond};
 use crate::authn::impersonation::{Refused, impersonate};
 use crate::authn::{Connection, Identity};
 use crate::authz::{Attributes, Decision, forbidden, projects_webhook};
 use crate::rest::RequestContext;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-
-/// Probes: no place needed, they must be answered.
-const PROBES: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
 /// The way of a request.
 pub struct Chain {
@@ -51,6 +48,9 @@ struct Seen {
     watch: bool,
     user: Option<Arc<UserInfo>>,
 }
+
+/// There is no place for a request.
+struct Full;
 
 impl Chain {
     /// A chain of `parts`.
@@ -76,7 +76,7 @@ impl Chain {
             Ok(info) => info,
             Err(error) => return respond::status(&Status::bad_request(error.to_string())),
         };
-        seen.target = self.target(&info, request.method());
+        seen.target = own_paths::target(&self.parts.endpoints, &info, request.method());
         seen.watch = info.is_resource && info.verb == "watch";
         if seen.watch {
             return self.admitted(connection, request, info, seen).await;
@@ -112,11 +112,10 @@ impl Chain {
         let identity = match impersonate(identity, request.headers_mut(), &**authorizer).await {
             Ok(identity) => identity,
             Err(Refused::Forbidden(status)) => return respond::forbidden(&status),
-            Err(Refused::Malformed(why)) => return respond::internal_error(&uri.to_string(), &why),
+            Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
         };
-        let place = match self.place(&identity, &info, seen.watch) {
-            Ok(place) => place,
-            Err(full) => return full,
+        let Ok(place) = self.place(&identity, &info, seen.watch) else {
+            return respond::too_many_requests();
         };
         if !info.is_resource && info.path == projects_webhook::PATH {
             return self.project_review(&identity, &info, request).await;
@@ -127,7 +126,7 @@ impl Chain {
                 let attributes = Attributes::from(&info);
                 return respond::forbidden(&forbidden(&identity.user, &attributes, &reason));
             }
-            Err(error) => return respond::internal_error(&uri.to_string(), &error.message),
+            Err(error) => return respond::internal_error(request_line(&uri), &error.message),
         }
         self.parts.authenticator.strip(request.headers_mut());
         let response = self.dispatch(&identity, info, request).await;
@@ -138,13 +137,8 @@ impl Chain {
     }
 
     /// A place among the running requests, or 429. Members of `system:masters` are never turned away.
-    fn place(
-        &self,
-        identity: &Identity,
-        info: &RequestInfo,
-        watch: bool,
-    ) -> Result<Option<Place>, Response<Body>> {
-        if !info.is_resource && PROBES.iter().any(|probe| info.path.starts_with(probe)) {
+    fn place(&self, identity: &Identity, info: &RequestInfo, watch: bool) -> Result<Option<Place>, Full> {
+        if !info.is_resource && own_paths::PROBES.iter().any(|probe| info.path.starts_with(probe)) {
             return Ok(None);
         }
         let kind = match info.verb.as_str() {
@@ -155,7 +149,7 @@ impl Chain {
         let place = self.in_flight.enter(kind, identity.user.in_group(MASTERS));
         if place.is_none() {
             self.parts.metrics.dropped.inc();
-            return Err(respond::too_many_requests());
+            return Err(Full);
         }
         Ok(place)
     }
@@ -178,36 +172,8 @@ impl Chain {
                 endpoint.call(cx, request).await
             }
             None if info.is_resource => respond::not_found(),
-            None => self.own_path(&info, request.uri().query()),
+            None => own_paths::answer(&self.parts, &info, request.uri().query()),
         }
-    }
-
-    /// Paths that the server answers itself.
-    fn own_path(&self, info: &RequestInfo, query: Option<&str>) -> Response<Body> {
-        if let Some((probe, name)) = health::probe(&info.path) {
-            return health::answer(&self.parts.checks, probe, name, query);
-        }
-        match info.path.as_str() {
-            "/metrics" => self.parts.metrics.answer(),
-            "/version" | "/version/" => version::kubernetes(),
-            "/version/openshift" => version::openshift(),
-            "/" | "/index.html" => self.index(),
-            _ => respond::not_found(),
-        }
-    }
-
-    fn index(&self) -> Response<Body> {
-        use picoshift_machinery::readiness::Probe;
-        let mut paths: Vec<String> = self.parts.endpoints.listed().map(ToOwned::to_owned).collect();
-        paths.extend(["/metrics", "/version", "/version/openshift"].map(ToOwned::to_owned));
-        for probe in [Probe::Health, Probe::Live, Probe::Ready] {
-            paths.push(format!("/{}", probe.name()));
-            let checks = self.parts.checks.of(probe);
-            paths.extend(checks.iter().map(|check| format!("/{}/{}", probe.name(), check.name)));
-        }
-        paths.sort();
-        paths.dedup();
-        respond::pretty_json(&serde_json::json!({ "paths": paths }))
     }
 
     async fn project_review(
@@ -226,38 +192,6 @@ impl Chain {
         match body.collect().await {
             Ok(body) => projects_webhook::answer(&self.parts.authorizer, &body.to_bytes()).await,
             Err(error) => respond::status(&Status::bad_request(error.to_string())),
-        }
-    }
-
-    /// The labels of a request, in words that we know.
-    fn target(&self, info: &RequestInfo, method: &Method) -> Target {
-        let verb = match (info.verb.as_str(), method.as_str()) {
-            ("list", _) => "LIST",
-            ("watch", _) => "WATCH",
-            ("deletecollection", _) => "DELETECOLLECTION",
-            (_, "GET") => "GET",
-            (_, "HEAD") => "HEAD",
-            (_, "POST") => "POST",
-            (_, "PUT") => "PUT",
-            (_, "PATCH") => "PATCH",
-            (_, "DELETE") => "DELETE",
-            _ => "other",
-        };
-        if !info.is_resource {
-            let known = [PROBES[0], PROBES[1], PROBES[2], "/metrics", "/version", projects_webhook::PATH];
-            let subresource = known.into_iter().find(|path| *path == info.path).unwrap_or_default();
-            return Target { verb, subresource, ..Target::default() };
-        }
-        let Some((resource, _)) = self.parts.endpoints.find_resource(info) else {
-            return Target { verb, resource: "other", ..Target::default() };
-        };
-        let subresource = resource.subresource(&info.subresource).map_or("", |sub| sub.name);
-        Target {
-            verb,
-            group: resource.gvk.group,
-            version: resource.gvk.version,
-            resource: resource.plural,
-            subresource,
         }
     }
 }
@@ -305,6 +239,11 @@ impl Service for Chain {
         );
         response
     }
+}
+
+/// Path and query, as the client sent them.
+fn request_line(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |line| line.as_str())
 }
 
 /// The request's audit id, or a new one.

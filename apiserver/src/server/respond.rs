@@ -1,7 +1,8 @@
 //! Answers that the server itself gives.
 
-use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
+use http_body::Body as _;
 use picoshift_machinery::Status;
 use picoshift_machinery::body::{Body, empty, full};
 use serde::Serialize;
@@ -100,5 +101,10 @@ pub fn not_found() -> Response<Body> {
 /// The head of a response without its body, for HEAD.
 #[must_use]
 pub fn head_only(response: Response<Body>) -> Response<Body> {
-    response.map(|_| empty())
+    let length = response.body().size_hint().exact();
+    let mut head = response.map(|_| empty());
+    if let Some(length) = length {
+        head.headers_mut().entry(CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
+    }
+    head
 }

@@ -88,7 +88,7 @@ impl ServingCertificate {
             tokio::time::sleep(period).await;
             match self.reload_if_changed() {
                 Ok(true) => {
-                    tracing::info!(file = %self.certificate_file.display(), "new serving certificate")
+                    tracing::info!(file = %self.certificate_file.display(), "new serving certificate");
                 }
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, "the serving certificate stays as it was"),
