@@ -37,7 +37,7 @@ pub struct Registry {
     strategy: Arc<dyn Strategy>,
     admission: Arc<Admission>,
     cache: Arc<Cache>,
-    commit: Commit,
+    commit: Arc<Commit>,
 }
 
 impl Registry {

@@ -74,10 +74,9 @@ impl RequestInfo {
         info.is_resource = true;
         info.resource_path(rest);
         info.verb = info.resource_verb(method, watch).to_owned();
-        if info.name.is_empty() && matches!(info.verb.as_str(), "list" | "watch" | "deletecollection") {
-            if let Some(name) = field_name {
-                name.clone_into(&mut info.name);
-            }
+        let collection = matches!(info.verb.as_str(), "list" | "watch" | "deletecollection");
+        if let Some(name) = field_name.filter(|_| collection && info.name.is_empty()) {
+            name.clone_into(&mut info.name);
         }
         Ok(info)
     }

@@ -58,10 +58,10 @@ impl Commit {
         engine: Arc<dyn Engine>,
         strategy: Arc<dyn Strategy>,
         prefix: &str,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Arc<Self>, StoreError> {
         let mut records = engine.list(prefix, None)?.records;
         records.sort_by_key(|record| record.create_revision);
-        let commit = Self { engine, strategy, order: Mutex::new(()) };
+        let commit = Arc::new(Self { engine, strategy, order: Mutex::new(()) });
         for record in &records {
             let stored = parse(record)?;
             let planned = Planned {
@@ -89,11 +89,24 @@ impl Commit {
     }
 
     /// Makes a write; ends when it and its touches are durable.
-    pub(super) async fn write(&self, intent: Intent<'_>) -> Result<Written, CommitError> {
+    pub(super) async fn write(self: &Arc<Self>, intent: Intent<'_>) -> Result<Written, CommitError> {
         let (stored, pending, affected) = self.submit(intent)?;
         let revision = pending.revision;
-        pending.done.await.map_err(CommitError::Store)?;
-        self.touch_all(affected).await.map_err(CommitError::Store)?;
+        let done = pending.done;
+        if affected.is_empty() {
+            done.await.map_err(CommitError::Store)?;
+            return Ok(Written { stored, revision });
+        }
+        // In a task of its own: a client that goes away must not keep the others from being touched.
+        let commit = Arc::clone(self);
+        let finish = tokio::spawn(async move {
+            done.await?;
+            commit.touch_all(affected).await
+        });
+        match finish.await {
+            Ok(result) => result.map_err(CommitError::Store)?,
+            Err(error) => return Err(CommitError::Store(StoreError::Failed(error.to_string().into()))),
+        }
         Ok(Written { stored, revision })
     }
 
