@@ -6,6 +6,7 @@
 
 pub mod authz;
 pub mod decode;
+pub mod discovery;
 pub mod registry;
 pub mod resource;
 pub mod rest;
