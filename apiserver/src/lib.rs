@@ -7,6 +7,7 @@
 pub mod authz;
 pub mod decode;
 pub mod discovery;
+pub mod openapi;
 pub mod registry;
 pub mod resource;
 pub mod rest;
