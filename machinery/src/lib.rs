@@ -9,6 +9,7 @@ pub mod group_version;
 pub mod media_type;
 pub mod names;
 pub mod object;
+pub mod protobuf;
 pub mod request_info;
 pub mod selector;
 pub mod status;

@@ -117,6 +117,8 @@ async fn v2_holds_all_groups() {
     assert_eq!(answer, "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.Status");
     let kinds = &found["definitions"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
     assert!(kinds["x-kubernetes-group-version-kind"].as_array().unwrap().len() > 2);
+    let meta = &found["definitions"]["com.github.openshift.api.route.v1.Route"]["properties"]["metadata"];
+    assert!(meta.get("default").is_none() && meta.get("description").is_some());
     let ids = paths.as_object().unwrap().values().flat_map(|p| p.as_object().unwrap().values());
     let ids: Vec<&str> = ids.filter_map(|o| o["operationId"].as_str()).collect();
     let unique: std::collections::BTreeSet<&str> = ids.iter().copied().collect();

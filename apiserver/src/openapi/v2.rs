@@ -16,6 +16,7 @@ pub(super) fn document(resources: &[&'static Resource], definitions: &Definition
     };
     add(operations::discovery("/apis/", "get available API versions", "APIGroupList", ""));
     let mut groups: Vec<&str> = resources.iter().map(|r| r.gvk.group).collect();
+    groups.sort_unstable();
     groups.dedup();
     for group in groups {
         let id = operations::group_id(group);
@@ -24,6 +25,8 @@ pub(super) fn document(resources: &[&'static Resource], definitions: &Definition
     for version in versions(resources) {
         operations::of_version(&version, definitions).into_iter().for_each(&mut add);
     }
+    let mut definitions = definitions.clone();
+    definitions.values_mut().for_each(drop_defaults);
     json!({
         "swagger": "2.0",
         "info": { "title": TITLE, "version": VERSION },
@@ -39,6 +42,18 @@ pub(super) fn document(resources: &[&'static Resource], definitions: &Definition
         },
         "security": [{ "BearerToken": [] }],
     })
+}
+
+/// Kubernetes publishes no defaults in v2. Equal definitions of two servers stay one when they are merged.
+fn drop_defaults(schema: &mut Value) {
+    let Some(map) = schema.as_object_mut() else { return };
+    map.remove("default");
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        properties.values_mut().for_each(drop_defaults);
+    }
+    for inner in ["items", "additionalProperties"] {
+        map.get_mut(inner).into_iter().for_each(drop_defaults);
+    }
 }
 
 fn write_path(path: &Path) -> Value {
