@@ -12,6 +12,8 @@ pub mod authz;
 pub mod decode;
 pub mod groups;
 pub mod gzip;
+pub mod discovery;
+pub mod openapi;
 pub mod registry;
 pub mod resource;
 pub mod rest;

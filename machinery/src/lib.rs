@@ -13,6 +13,7 @@ pub mod names;
 pub mod object;
 pub mod peer;
 pub mod readiness;
+pub mod protobuf;
 pub mod request_info;
 pub mod selector;
 pub mod status;
