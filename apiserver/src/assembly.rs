@@ -4,17 +4,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use async_trait::async_trait;
+use http::{HeaderMap, Request, Response, header};
+use hyper::body::Incoming;
 use kube::Client;
+use picoshift_machinery::body::Body;
 use picoshift_machinery::readiness::{Checks, Shown};
 use tokio::task::JoinSet;
 
 use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, OwnerReferences};
 use crate::authz::Authorizer;
+use crate::discovery::Discovery;
 use crate::groups::{project, route};
+use crate::openapi::OpenApi;
 use crate::registry::Registry;
-use crate::rest::{Handler, Storage};
+use crate::resource::Resource;
+use crate::rest::query::{self, Query};
+use crate::rest::{Handler, RequestContext, Storage};
 use crate::schema::Schemas;
-use crate::server::Endpoints;
+use crate::server::{Endpoint, Endpoints, respond};
 use crate::store::Engine;
 use crate::store::embedded::{Embedded, Options};
 
@@ -73,6 +81,34 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     Ok(Assembly { endpoints: endpoints(storages)?, engine, feeds: projects.feed })
 }
 
+/// `/apis` and below, where no resource is named.
+struct DiscoveryEndpoint(Discovery);
+
+#[async_trait]
+impl Endpoint for DiscoveryEndpoint {
+    async fn call(&self, _cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
+        let pretty = query::pretty(&Query::parse(request.uri().query()), user_agent(request.headers()));
+        let found = self.0.respond(request.uri().path(), request.headers(), pretty);
+        found.unwrap_or_else(respond::not_found)
+    }
+}
+
+/// `/openapi/v2`, `/openapi/v3` and below.
+struct OpenApiEndpoint(OpenApi);
+
+#[async_trait]
+impl Endpoint for OpenApiEndpoint {
+    async fn call(&self, _cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
+        let uri = request.uri();
+        let found = self.0.respond(uri.path(), uri.query(), request.headers());
+        found.unwrap_or_else(respond::not_found)
+    }
+}
+
+fn user_agent(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok())
+}
+
 async fn open_store(path: &Path) -> anyhow::Result<Arc<Embedded>> {
     let owned = path.to_owned();
     // Opening checks the whole file.
@@ -83,7 +119,15 @@ async fn open_store(path: &Path) -> anyhow::Result<Arc<Embedded>> {
 
 fn endpoints(storages: Vec<Arc<dyn Storage>>) -> anyhow::Result<Endpoints> {
     let schemas = Arc::new(Schemas::load()?);
-    let mut endpoints = Endpoints::new();
+    let resources: Vec<&'static Resource> = storages.iter().map(|storage| storage.resource()).collect();
+    let discovery = Arc::new(DiscoveryEndpoint(Discovery::new(&resources)?));
+    let openapi = Arc::new(OpenApiEndpoint(OpenApi::new(resources)));
+    let mut endpoints = Endpoints::new()
+        .path("/apis", Arc::clone(&discovery) as Arc<dyn Endpoint>)
+        .prefix("/apis/", discovery)
+        .path("/openapi/v2", Arc::clone(&openapi) as Arc<dyn Endpoint>)
+        .path("/openapi/v3", Arc::clone(&openapi) as Arc<dyn Endpoint>)
+        .prefix("/openapi/v3/", openapi);
     for storage in storages {
         let resource = storage.resource();
         endpoints = endpoints.resource(resource, Arc::new(Handler::new(storage, Arc::clone(&schemas))));

@@ -69,6 +69,11 @@ pub fn item(
     }
     let object = item.object().map_err(Status::internal)?;
     let value = match form.media_type.shape {
+        Shape::Metadata(version) | Shape::MetadataList(version)
+            if form.media_type.encoding == Encoding::Protobuf =>
+        {
+            return Ok(protobuf_answer(code, protobuf::partial_object_metadata(&object, version), form));
+        }
         Shape::Whole => object,
         Shape::Metadata(version) | Shape::MetadataList(version) => partial::metadata_only(&object, version),
         Shape::Table(version) => {
@@ -88,9 +93,21 @@ pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Bo
     if form.is_plain() {
         return Ok(plain_list(storage, list, form.gzip));
     }
-    let metadata = list_metadata(&list.revision.to_string(), &list.continue_token, list.remaining);
+    let version = list.revision.to_string();
+    let metadata = list_metadata(&version, &list.continue_token, list.remaining);
     let objects = objects(&list.items)?;
     let value = match form.media_type.shape {
+        Shape::Metadata(meta) | Shape::MetadataList(meta)
+            if form.media_type.encoding == Encoding::Protobuf =>
+        {
+            let list_meta = protobuf::ListMeta {
+                resource_version: &version,
+                continue_token: &list.continue_token,
+                remaining: list.remaining,
+            };
+            let content = protobuf::partial_object_metadata_list(&objects, list_meta, meta);
+            return Ok(protobuf_answer(StatusCode::OK, content, form));
+        }
         Shape::Whole => {
             let resource = storage.resource();
             let mut value = Object::new(&resource.gvk.api_version(), &resource.list_kind());
@@ -212,8 +229,10 @@ fn coalesce(parts: Vec<Bytes>) -> Vec<Bytes> {
 /// A status, successful or not, in the negotiated encoding.
 #[must_use]
 pub fn status(status: &Status, code: StatusCode, form: Form) -> Response<Body> {
-    let value = wrap(status.to_value());
-    let mut response = encoded(code, &value, Form { gzip: false, ..form });
+    let mut response = match form.media_type.encoding {
+        Encoding::Protobuf => protobuf_answer(code, protobuf::status(status), form),
+        Encoding::Json | Encoding::Yaml => encoded(code, &wrap(status.to_value()), form),
+    };
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
@@ -223,13 +242,18 @@ pub fn status(status: &Status, code: StatusCode, form: Form) -> Response<Body> {
 
 fn encoded(code: StatusCode, value: &Object, form: Form) -> Response<Body> {
     let (encoding, content) = match form.media_type.encoding {
-        Encoding::Protobuf => match protobuf::encode(value) {
-            Some(content) => (Encoding::Protobuf, content),
-            None => (Encoding::Json, json(value, form.pretty)),
-        },
         Encoding::Yaml => (Encoding::Yaml, serde_saphyr::to_string(&value.0).unwrap_or_default().into()),
-        Encoding::Json => (Encoding::Json, json(value, form.pretty)),
+        // Whole objects and tables are not negotiated in protobuf.
+        Encoding::Json | Encoding::Protobuf => (Encoding::Json, json(value, form.pretty)),
     };
+    typed(code, encoding, content, form)
+}
+
+fn protobuf_answer(code: StatusCode, content: Bytes, form: Form) -> Response<Body> {
+    typed(code, Encoding::Protobuf, content, form)
+}
+
+fn typed(code: StatusCode, encoding: Encoding, content: Bytes, form: Form) -> Response<Body> {
     let content_type = MediaType { encoding, ..form.media_type }.content_type(Answer::One);
     bytes(code, HeaderValue::from_static(content_type), content, form.gzip)
 }

@@ -65,9 +65,11 @@ impl Encoder {
                     let bookmark = self.bookmark(*revision, *initial_events_end);
                     self.frame(&mut out, "BOOKMARK", &bookmark);
                 }
+                WatchEvent::Error(status) if self.form.media_type.encoding == Encoding::Protobuf => {
+                    out.put_slice(&protobuf::watch_event("ERROR", &protobuf::status(status)));
+                }
                 WatchEvent::Error(status) => {
-                    let object = Object::from_value(status.to_value()).unwrap_or_default();
-                    self.frame(&mut out, "ERROR", &object);
+                    line(&mut out, "ERROR", status.to_value().to_string().as_bytes())
                 }
             }
         }
@@ -124,13 +126,13 @@ impl Encoder {
     }
 
     fn frame(&self, out: &mut BytesMut, kind: &str, object: &Object) {
-        if self.form.media_type.encoding == Encoding::Protobuf {
-            if let Some(frame) = protobuf::watch_frame(kind, object) {
-                out.put_slice(&frame);
-                return;
+        match (self.form.media_type.encoding, self.form.media_type.shape) {
+            (Encoding::Protobuf, Shape::Metadata(version) | Shape::MetadataList(version)) => {
+                let metadata = protobuf::partial_object_metadata(object, version);
+                out.put_slice(&protobuf::watch_event(kind, &metadata));
             }
+            _ => line(out, kind, &object.to_bytes()),
         }
-        line(out, kind, &object.to_bytes());
     }
 }
 
