@@ -23,7 +23,17 @@ use serde_json::{Value, json};
 /// Names an output of an earlier build.
 const OVERRIDE: &str = "PICOSHIFT_OPENAPI_JSON";
 
-fn main() -> Result<()> {
+fn main() {
+    if let Err(error) = run() {
+        // Cargo shows these lines as errors of the build, without a backtrace.
+        for line in format!("{error:#}").lines() {
+            println!("cargo::error={line}");
+        }
+        std::process::exit(1);
+    }
+}
+
+fn run() -> Result<()> {
     println!("cargo:rerun-if-env-changed={OVERRIDE}");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=build");

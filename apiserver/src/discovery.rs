@@ -141,9 +141,8 @@ fn plain(document: &Document, encoding: Encoding, pretty: bool) -> Response<Body
 }
 
 fn not_acceptable() -> Response<Body> {
-    let status = match media_type::negotiate(Some("none/none"), media_type::Answer::One) {
-        Err(status) => status,
-        Ok(_) => return answer("", body::empty()),
+    let Err(status) = media_type::negotiate(Some("none/none"), media_type::Answer::One) else {
+        return answer("", body::empty());
     };
     let mut response = answer("application/json", body::full(status.to_value().to_string()));
     *response.status_mut() = status.http_code();

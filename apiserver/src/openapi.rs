@@ -4,6 +4,7 @@
 //! are made at the first request and kept compressed.
 
 mod operations;
+mod parameters;
 mod v2;
 mod v3;
 
@@ -111,9 +112,8 @@ impl OpenApi {
     #[must_use]
     pub fn respond(&self, path: &str, query: Option<&str>, headers: &HeaderMap) -> Option<Response<Body>> {
         let rest = path.strip_prefix("/openapi/")?;
-        let documents = match self.documents.get_or_init(|| self.build_logged()) {
-            Some(documents) => documents,
-            None => return Some(empty(StatusCode::SERVICE_UNAVAILABLE)),
+        let Some(documents) = self.documents.get_or_init(|| self.build_logged()) else {
+            return Some(empty(StatusCode::SERVICE_UNAVAILABLE));
         };
         match rest {
             "v2" => Some(negotiated(&documents.v2, "spec.v2", headers)),

@@ -117,6 +117,34 @@ fn yaml_is_read() {
 }
 
 #[test]
+fn yaml_scalars_are_those_of_yaml_1_1() {
+    // As sigs.k8s.io/yaml reads them.
+    for (text, expected) in [
+        ("yes", "true"),
+        ("Off", "false"),
+        ("y", "true"),
+        ("010", "8"),
+        ("0o10", "8"),
+        ("0x1F", "31"),
+        ("1_000", "1000"),
+        ("1e3", "1000"),
+        ("1.50", "1.5"),
+        ("~", "null"),
+        ("", "null"),
+        ("2026-01-01", "\"2026-01-01\""),
+        ("!!str 1", "\"1\""),
+        ("12345678901234567890123", "1.2345678901234568e+22"),
+    ] {
+        let parsed = super::yaml::parse(format!("a: {text}\n").as_bytes()).ok().unwrap();
+        assert_eq!(parsed.node.into_value()["a"].to_string(), expected, "{text}");
+    }
+    let error = super::yaml::parse(b"a: 1\nb: c: d\n").err().unwrap();
+    assert_eq!(error, "yaml: line 2: mapping values are not allowed in this context");
+    let error = super::yaml::parse(b"b: c: d\n").err().unwrap();
+    assert_eq!(error, "yaml: mapping values are not allowed in this context");
+}
+
+#[test]
 fn yaml_that_grows_is_refused() {
     let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for (new, old) in "bcdefghi".chars().zip("abcdefgh".chars()) {

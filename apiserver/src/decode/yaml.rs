@@ -16,16 +16,16 @@ const MAX_ALIASED: usize = 20_000;
 pub(super) fn parse(body: &[u8]) -> Result<Parsed, String> {
     let mut options = Options::default();
     options.duplicate_keys = DuplicateKeyPolicy::PassThrough;
+    // Kubernetes reads YAML 1.1.
+    options.legacy_octal_numbers = true;
     options.alias_limits.max_total_replayed_events = MAX_ALIASED;
     if let Some(budget) = &mut options.budget {
         budget.max_depth = MAX_DEPTH;
         budget.max_documents = 1;
     }
-    let text = std::str::from_utf8(body)
-        .map_err(|_| "error converting YAML to JSON: yaml: invalid leading UTF-8 octet".to_owned())?;
-    let document: Document = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        format!("error converting YAML to JSON: yaml: {}", first_line(&error.to_string()))
-    })?;
+    let text = std::str::from_utf8(body).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
+    let document: Document =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| go_error(&error.to_string()))?;
     let mut repeated = Vec::new();
     let node = document.node(&mut repeated);
     Ok(Parsed { node, repeated })
@@ -36,8 +36,20 @@ pub(super) fn strict_error(repeated: &[String]) -> String {
     format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  "))
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or(text)
+/// `error: line 2 column 3: why` as Go's parser writes it; it does not name the first line.
+fn go_error(text: &str) -> String {
+    let text = text.lines().next().unwrap_or(text);
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let located = text.strip_prefix("line ").and_then(|rest| {
+        let (line, rest) = rest.split_once(" column ")?;
+        let (_, why) = rest.split_once(": ")?;
+        Some((line, why))
+    });
+    match located {
+        Some(("1", why)) => format!("yaml: {why}"),
+        Some((line, why)) => format!("yaml: line {line}: {why}"),
+        None => format!("yaml: {text}"),
+    }
 }
 
 /// A YAML node with the lines of its keys.

@@ -3,18 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::Definitions;
+use super::parameters::{
+    DELETE, DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION, FORCE, LIST, NAME, NAMESPACE, PRETTY, Parameter,
+    WATCH_ONLY,
+};
 use crate::resource::{Resource, Verb};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
-
-/// One parameter of a path or of a query.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) place: &'static str,
-    pub(super) kind: &'static str,
-    pub(super) description: &'static str,
-}
 
 /// One operation.
 #[derive(Debug)]
@@ -46,59 +41,6 @@ pub(super) struct Path {
     pub(super) parameters: Vec<Parameter>,
     pub(super) operations: Vec<Operation>,
 }
-
-const fn query(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
-    Parameter { name, place: "query", kind, description }
-}
-
-const NAMESPACE: Parameter = Parameter {
-    name: "namespace",
-    place: "path",
-    kind: "string",
-    description: "object name and auth scope, such as for teams and projects",
-};
-const PRETTY: Parameter = query("pretty", "string", "If 'true', then the output is pretty printed.");
-const DRY_RUN: Parameter =
-    query("dryRun", "string", "With the value All, the request is processed in full but nothing is stored.");
-const FIELD_MANAGER: Parameter = query(
-    "fieldManager",
-    "string",
-    "Name of the actor that makes the change: at most 128 printable characters.",
-);
-const FIELD_VALIDATION: Parameter = query(
-    "fieldValidation",
-    "string",
-    "What happens to unknown or duplicate fields: Ignore, Warn (the default) or Strict.",
-);
-const FORCE: Parameter = query(
-    "force",
-    "boolean",
-    "With an apply patch, take over fields that others own. Not for other patches.",
-);
-
-const LIST: [Parameter; 10] = [
-    query("allowWatchBookmarks", "boolean", "Whether a watch may send events of type BOOKMARK."),
-    query("continue", "string", "The continue token of an earlier, incomplete list."),
-    query("fieldSelector", "string", "Restricts the objects by their fields."),
-    query("labelSelector", "string", "Restricts the objects by their labels."),
-    query("limit", "integer", "The largest number of objects in one answer."),
-    query("resourceVersion", "string", "The version from which, or at which, objects are served."),
-    query("resourceVersionMatch", "string", "How resourceVersion is applied to a list."),
-    query(
-        "sendInitialEvents",
-        "boolean",
-        "Whether a watch begins with events for all objects and a bookmark.",
-    ),
-    query("timeoutSeconds", "integer", "Seconds after which a list or a watch ends."),
-    query("watch", "boolean", "Watch for changes instead of a list."),
-];
-
-const DELETE: [Parameter; 4] = [
-    DRY_RUN,
-    query("gracePeriodSeconds", "integer", "Seconds before the object is deleted; 0 for at once."),
-    query("orphanDependents", "boolean", "Deprecated: use propagationPolicy."),
-    query("propagationPolicy", "string", "What happens to dependents: Orphan, Background or Foreground."),
-];
 
 /// The paths of one group version, with those of its discovery.
 pub(super) fn of_version(resources: &[&Resource], definitions: &Definitions) -> Vec<Path> {
@@ -188,8 +130,7 @@ fn capital(word: &str) -> String {
 fn parameters(resource: &Resource, name: bool) -> Vec<Parameter> {
     let mut list = Vec::new();
     if name {
-        let description = "name of the object";
-        list.push(Parameter { name: "name", place: "path", kind: "string", description });
+        list.push(NAME);
     }
     if resource.namespaced {
         list.push(NAMESPACE);
@@ -255,8 +196,6 @@ fn collection(resource: &Resource, path: &str, definitions: &Definitions) -> Pat
     }
     Path { path: path.to_owned(), parameters: parameters(resource, false), operations }
 }
-
-const WATCH_ONLY: [&str; 2] = ["allowWatchBookmarks", "watch"];
 
 fn list(resource: &Resource, what: &str, definitions: &Definitions) -> Operation {
     let mut list = operation(resource, "get", "list", "list", what);

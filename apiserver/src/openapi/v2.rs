@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operations::{self, Operation, Parameter, Path};
+use super::operations::{self, Operation, Path};
+use super::parameters::Parameter;
 use super::v3::versions;
 use super::{Definitions, TITLE, VERSION};
 use crate::resource::Resource;

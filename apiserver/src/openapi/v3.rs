@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::operations::{self, Operation, Parameter, Path};
+use super::operations::{self, Operation, Path};
+use super::parameters::Parameter;
 use super::v2::description;
 use super::{Definitions, TITLE, VERSION};
 use crate::resource::Resource;

@@ -126,11 +126,9 @@ pub(crate) fn without_reason(message: String) -> Status {
 /// # Errors
 /// When `resourceVersion` is no number.
 pub fn get_options(query: &Query<'_>) -> Result<GetOptions, Status> {
-    if let Some(export) = query.switch("export") {
-        if export {
-            let why = "the export parameter, deprecated since v1.14, is no longer supported";
-            return Err(Status::bad_request(why));
-        }
+    if query.switch("export") == Some(true) {
+        let why = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(Status::bad_request(why));
     }
     let resource_version = revision(&query.text("resourceVersion")).map_err(without_reason)?;
     Ok(GetOptions { resource_version })

@@ -102,7 +102,7 @@ impl<'s> Filler<'s> {
             }
             let outer = self.at.replace(&structure.go);
             self.fields.push(&field.name);
-            let length = self.enter(&format!(".{name}"));
+            let length = self.enter_name(&name);
             let entry = map.entry(name).or_insert(Value::Null);
             if field.pointer && node == Node::Null {
                 *entry = Value::Null;
@@ -123,7 +123,7 @@ impl<'s> Filler<'s> {
             if self.strict.is_some() && !seen.insert(name.clone()) {
                 self.strict_error("duplicate field", &name);
             }
-            let length = self.enter(&format!(".{name}"));
+            let length = self.enter_name(&name);
             let mut value = Value::Null;
             self.value(inner, node, &mut value)?;
             self.leave(length);
@@ -135,7 +135,7 @@ impl<'s> Filler<'s> {
     fn list(&mut self, element: &Type, items: Vec<Node>, slot: &mut Value) -> Result<(), Abort> {
         let mut list = Vec::with_capacity(items.len());
         for (at, node) in items.into_iter().enumerate() {
-            let length = self.enter(&format!("[{at}]"));
+            let length = self.enter_item(at);
             let mut value = Value::Null;
             self.value(element, node, &mut value)?;
             self.leave(length);
@@ -212,11 +212,20 @@ impl<'s> Filler<'s> {
         }
     }
 
-    /// Lengthens the path of strict errors; answers the length to go back to.
-    fn enter(&mut self, step: &str) -> usize {
+    /// Lengthens the path of strict errors by a member; answers the length to go back to.
+    fn enter_name(&mut self, name: &str) -> usize {
         let Some(strict) = &mut self.strict else { return 0 };
         let length = strict.path.len();
-        strict.path.push_str(step);
+        strict.path.push('.');
+        strict.path.push_str(name);
+        length
+    }
+
+    /// As [`Self::enter_name`], for an item of a list.
+    fn enter_item(&mut self, at: usize) -> usize {
+        let Some(strict) = &mut self.strict else { return 0 };
+        let length = strict.path.len();
+        strict.path.push_str(&format!("[{at}]"));
         length
     }
 
