@@ -52,7 +52,7 @@ impl Registry {
     ) -> Result<Arc<Self>, StoreError> {
         let commit =
             Commit::start(Arc::clone(&engine), Arc::clone(&strategy), &cache::prefix(&*strategy)).await?;
-        let cache = Cache::start(engine, Arc::clone(&strategy))?;
+        let cache = Cache::start(&engine, Arc::clone(&strategy))?;
         Ok(Arc::new(Self { strategy, admission, cache, commit }))
     }
 

@@ -127,8 +127,8 @@ mod tests {
 
     use super::*;
 
-    fn info(method: Method, path: &str, watch: bool) -> RequestInfo {
-        RequestInfo::parse(&method, path, watch, None).unwrap()
+    fn info(method: &Method, path: &str, watch: bool) -> RequestInfo {
+        RequestInfo::parse(method, path, watch, None).unwrap()
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
             (Method::GET, "/apis/g.io/v1/users/a%2Fb", "get", "", "users", "a/b", ""),
         ];
         for (method, path, verb, namespace, resource, name, subresource) in cases {
-            let info = info(method, path, false);
+            let info = info(&method, path, false);
             let seen = (info.verb.as_str(), info.namespace.as_str(), info.resource.as_str());
             assert_eq!(seen, (verb, namespace, resource), "{path}");
             assert_eq!((info.name.as_str(), info.subresource.as_str()), (name, subresource), "{path}");
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn watches_and_names_in_selectors() {
-        assert_eq!(info(Method::GET, "/apis/g.io/v1/routes", true).verb, "watch");
+        assert_eq!(info(&Method::GET, "/apis/g.io/v1/routes", true).verb, "watch");
         let named = RequestInfo::parse(&Method::GET, "/apis/g.io/v1/projects", true, Some("p")).unwrap();
         assert_eq!(named.name, "p");
     }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn other_paths_are_no_resources() {
         for path in ["/", "/healthz", "/apis", "/apis/g.io", "/apis/g.io/v1", "/openapi/v3/apis/g.io/v1"] {
-            let info = info(Method::GET, path, false);
+            let info = info(&Method::GET, path, false);
             assert_eq!((info.is_resource, info.verb.as_str()), (false, "get"), "{path}");
         }
         assert_eq!(RequestInfo::parse(&Method::GET, "/apis/%ff/v1/x", false, None), Err(BadPath));

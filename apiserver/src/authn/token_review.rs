@@ -120,10 +120,10 @@ impl TokenAuthenticator {
             return Ok(None);
         }
         let key: Key = Sha256::digest(token.as_bytes()).into();
-        if let Some(kept) = self.kept.get(&key) {
-            if Instant::now() < kept.until {
-                return Ok(kept.identity.clone());
-            }
+        if let Some(kept) = self.kept.get(&key)
+            && Instant::now() < kept.until
+        {
+            return Ok(kept.identity.clone());
         }
         let (review, kept, token) = (Arc::clone(&self.review), Arc::clone(&self.kept), token.to_owned());
         let answer = self.flights.run(key, || async move {

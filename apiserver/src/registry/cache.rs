@@ -77,13 +77,13 @@ impl Cache {
     ///
     /// # Errors
     /// What the store says; an object that cannot be read is an error of the store.
-    pub fn start(engine: Arc<dyn Engine>, strategy: Arc<dyn Strategy>) -> Result<Arc<Self>, StoreError> {
+    pub fn start(engine: &Arc<dyn Engine>, strategy: Arc<dyn Strategy>) -> Result<Arc<Self>, StoreError> {
         let prefix = prefix(&*strategy);
         let cache = Arc::new(Self {
             strategy,
             state: RwLock::new(State { early: Some(Vec::new()), ..State::default() }),
             signal: watch::Sender::new(0),
-            engine: Arc::clone(&engine),
+            engine: Arc::clone(engine),
         });
         let subscription = engine.subscribe(&prefix, Arc::clone(&cache) as Arc<dyn ChangeSink>)?;
         let mut state = cache.state.write();

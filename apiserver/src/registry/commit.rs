@@ -90,7 +90,7 @@ impl Commit {
 
     /// Makes a write; ends when it and its touches are durable.
     pub(super) async fn write(self: &Arc<Self>, intent: Intent<'_>) -> Result<Written, CommitError> {
-        let (stored, pending, affected) = self.submit(intent)?;
+        let (stored, pending, affected) = self.submit(&intent)?;
         let revision = pending.revision;
         let done = pending.done;
         if affected.is_empty() {
@@ -111,9 +111,9 @@ impl Commit {
     }
 
     /// What a write would answer, without making it.
-    pub(super) fn dry_run(&self, intent: Intent<'_>, revision: Revision) -> Item {
+    pub(super) fn dry_run(&self, intent: &Intent<'_>, revision: Revision) -> Item {
         let _order = self.order.lock();
-        let stored = self.plan(&intent).0;
+        let stored = self.plan(intent).0;
         Item::new(self.strategy.resource(), self.strategy.present(&stored), revision)
     }
 
@@ -128,9 +128,9 @@ impl Commit {
         (stored, plan.affected)
     }
 
-    fn submit(&self, intent: Intent<'_>) -> Result<(Stored, Pending, Vec<Key>), CommitError> {
+    fn submit(&self, intent: &Intent<'_>) -> Result<(Stored, Pending, Vec<Key>), CommitError> {
         let _order = self.order.lock();
-        let (stored, affected) = self.plan(&intent);
+        let (stored, affected) = self.plan(intent);
         let value = match &intent.object {
             Some(_) => Some(encode(&stored).map_err(CommitError::Store)?),
             None => None,
@@ -143,7 +143,7 @@ impl Commit {
                     other => CommitError::Store(other),
                 }
             })?;
-        self.strategy.committed(planned(&intent), pending.revision);
+        self.strategy.committed(planned(intent), pending.revision);
         Ok((stored, pending, affected))
     }
 
@@ -187,7 +187,7 @@ impl Commit {
                 return Ok(Touch::Unchanged);
             }
         }
-        match self.submit(intent) {
+        match self.submit(&intent) {
             Ok((_, pending, affected)) => Ok(Touch::Done(pending, affected)),
             Err(CommitError::Conflict) => Ok(Touch::Again),
             Err(CommitError::Store(error)) => Err(error),

@@ -96,7 +96,7 @@ impl Registry {
         }
         let intent = Intent { key, current: Some(current), object: Some(object) };
         if options.dry_run {
-            return Ok(Deleted::Object(Arc::new(self.commit.dry_run(intent, current.record.revision))));
+            return Ok(Deleted::Object(Arc::new(self.commit.dry_run(&intent, current.record.revision))));
         }
         let written = self.commit.write(intent).await?;
         Ok(Deleted::Object(self.served(&written)))

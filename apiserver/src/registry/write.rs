@@ -76,7 +76,7 @@ impl Registry {
         }
         let intent = Intent { key: &key, current: None, object: Some(object) };
         if options.dry_run {
-            return Ok(Arc::new(self.commit.dry_run(intent, 0)));
+            return Ok(Arc::new(self.commit.dry_run(&intent, 0)));
         }
         match self.commit.write(intent).await {
             Ok(written) => Ok(self.served(&written)),
@@ -153,7 +153,7 @@ impl Registry {
         }
         let intent = Intent { key, current: Some(current), object: Some(object) };
         if options.dry_run {
-            return Ok(Arc::new(self.commit.dry_run(intent, current.record.revision)));
+            return Ok(Arc::new(self.commit.dry_run(&intent, current.record.revision)));
         }
         let written = self.commit.write(intent).await?;
         Ok(self.served(&written))

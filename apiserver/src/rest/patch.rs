@@ -13,6 +13,9 @@ const OPERATIONS_MAX: usize = 10_000;
 /// Most bytes that the copies of one JSON patch may add, so that doubling copies end early.
 const COPIED_MAX: usize = 3 << 20;
 
+/// Where a patch names the version that it expects.
+const VERSION: &str = "/metadata/resourceVersion";
+
 /// Media types of the patches that are understood.
 const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json";
 
@@ -99,10 +102,8 @@ impl ParsedPatch {
             Self::Merge(patch) => patch.pointer("/metadata/resourceVersion").is_some(),
             Self::Json(patch) => patch.0.iter().any(|operation| match operation {
                 PatchOperation::Add(AddOperation { path, .. })
-                | PatchOperation::Test(TestOperation { path, .. }) => {
-                    path.to_string() == "/metadata/resourceVersion"
-                }
-                PatchOperation::Replace(replace) => replace.path.to_string() == "/metadata/resourceVersion",
+                | PatchOperation::Test(TestOperation { path, .. }) => path.as_str() == VERSION,
+                PatchOperation::Replace(replace) => replace.path.as_str() == VERSION,
                 _ => false,
             }),
         }

@@ -79,7 +79,7 @@ pub fn item(
         Shape::Table(version) => {
             let options = TableOptions { version, include: form.include };
             let metadata = list_metadata(&item.revision.to_string(), "", None);
-            wrap(table::table(storage, &[object], metadata, options, true))
+            wrap(table::table(storage, &[object], &metadata, options, true))
         }
     };
     Ok(encoded(code, &value, form))
@@ -121,7 +121,7 @@ pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Bo
         }
         Shape::Table(version) => {
             let options = TableOptions { version, include: form.include };
-            wrap(table::table(storage, &objects, metadata, options, true))
+            wrap(table::table(storage, &objects, &metadata, options, true))
         }
     };
     Ok(encoded(StatusCode::OK, &value, form))

@@ -69,7 +69,7 @@ impl Encoder {
                     out.put_slice(&protobuf::watch_event("ERROR", &protobuf::status(status)));
                 }
                 WatchEvent::Error(status) => {
-                    line(&mut out, "ERROR", status.to_value().to_string().as_bytes())
+                    line(&mut out, "ERROR", status.to_value().to_string().as_bytes());
                 }
             }
         }
@@ -96,7 +96,7 @@ impl Encoder {
                 let options = TableOptions { version, include: self.form.include };
                 let metadata = list_metadata(&revision.to_string(), "", None);
                 let with_columns = std::mem::take(&mut self.with_columns);
-                let table = table::table(&*self.storage, &[object], metadata, options, with_columns);
+                let table = table::table(&*self.storage, &[object], &metadata, options, with_columns);
                 Object::from_value(table).unwrap_or_default()
             }
         }

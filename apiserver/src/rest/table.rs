@@ -22,7 +22,7 @@ pub struct TableOptions {
 pub fn table(
     storage: &dyn Storage,
     objects: &[Object],
-    metadata: Map<String, Value>,
+    metadata: &Map<String, Value>,
     options: TableOptions,
     with_columns: bool,
 ) -> Value {
