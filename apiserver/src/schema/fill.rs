@@ -60,6 +60,8 @@ impl<'s> Filler<'s> {
     fn value(&mut self, r#type: &Type, node: Node, slot: &mut Value) -> Result<(), Abort> {
         match (&r#type.kind, node) {
             (Kind::Time, node) => *slot = self.time(node)?,
+            // Null changes no number.
+            (Kind::IntOrString, Node::Null) if slot.is_number() => {}
             (Kind::IntOrString, node) => *slot = self.int_or_string(node)?,
             (Kind::Raw, node) => *slot = node.into_value(),
             // Null empties what can be empty and changes nothing else.
@@ -132,11 +134,17 @@ impl<'s> Filler<'s> {
         Ok(())
     }
 
+    /// Where a list appears twice, items are decoded into the earlier ones of the same place, as in Go.
     fn list(&mut self, element: &Type, items: Vec<Node>, slot: &mut Value) -> Result<(), Abort> {
+        let earlier = match slot.take() {
+            Value::Array(list) => list,
+            _ => Vec::new(),
+        };
+        let mut earlier = earlier.into_iter();
         let mut list = Vec::with_capacity(items.len());
         for (at, node) in items.into_iter().enumerate() {
             let length = self.enter_item(at);
-            let mut value = Value::Null;
+            let mut value = earlier.next().unwrap_or(Value::Null);
             self.value(element, node, &mut value)?;
             self.leave(length);
             list.push(self.or_zero(element, value));

@@ -2,7 +2,6 @@
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
-use picoshift_machinery::field_error::quote;
 use serde_json::Value;
 
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
@@ -22,6 +21,21 @@ pub(super) fn normalize(text: &str) -> Result<Value, TimeError> {
     let utc = local.checked_sub(SignedDuration::from_secs(offset)).map_err(|_| out_of_range())?;
     let written = utc.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     Ok(if written == "0001-01-01T00:00:00Z" { Value::Null } else { written.into() })
+}
+
+/// A text as Go's `time` quotes it: unlike elsewhere, what is not ASCII is shown byte by byte.
+fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=b'~' | 0x7f => out.push(char::from(byte)),
+            other => out.push_str(&format!("\\x{other:02x}")),
+        }
+    }
+    out.push('"');
+    out
 }
 
 fn failure(text: &str, why: &str) -> TimeError {
@@ -132,6 +146,10 @@ mod tests {
         let layout = "\"2006-01-02T15:04:05Z07:00\"";
         for (text, expected) in [
             ("x", format!("parsing time \"x\" as {layout}: cannot parse \"x\" as \"2006\"")),
+            (
+                "é",
+                format!("parsing time \"\\xc3\\xa9\" as {layout}: cannot parse \"\\xc3\\xa9\" as \"2006\""),
+            ),
             ("", format!("parsing time \"\" as {layout}: cannot parse \"\" as \"2006\"")),
             ("2026", format!("parsing time \"2026\" as {layout}: cannot parse \"\" as \"-\"")),
             ("2026-11-30", format!("parsing time \"2026-11-30\" as {layout}: cannot parse \"\" as \"T\"")),
