@@ -139,7 +139,7 @@ mod tests {
         assert!(dns1123_label("my-name").is_empty());
         assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
         assert_eq!(dns1123_label("Bad_Name"), [LABEL_TEXT]);
-        assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 bytes"]);
+        assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 characters"]);
         assert!(dns1123_subdomain("a.b-c.d").is_empty());
         assert_eq!(dns1123_subdomain("a..b"), [SUBDOMAIN_TEXT]);
         assert!(qualified_name("example.com/My_Name").is_ok());
