@@ -14,9 +14,9 @@ use crate::store::{Engine, Expect, Revision};
 const FILE: &str = "PICOSHIFT_TEST_STORE";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Not a test by itself: the process that is killed. Writes until then, and says each time what is acknowledged.
+/// The process that is killed, when `killed_at_any_moment` starts it; otherwise there is nothing to do. Writes until
+/// then, and says each time what is acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the child process of killed_at_any_moment"]
 async fn child() {
     let Some(path) = std::env::var_os(FILE) else { return };
     let options = Options { keep_changes: 200, ..Options::default() };
@@ -44,13 +44,7 @@ async fn child() {
 /// Runs the child for a while, kills it, and returns the last acknowledged revision of each key.
 fn run_and_kill(path: &Path, lines: usize) -> (Revision, BTreeMap<String, Revision>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "store::embedded::tests::kill::child",
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(["--exact", "store::embedded::tests::kill::child", "--nocapture", "--test-threads=1"])
         .env(FILE, path)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
