@@ -1,7 +1,11 @@
 //! Server-side apply of our objects, and the wait until the APIs that they register are served.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
+use http::{Request, header};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::{GroupVersionKind, TypeMeta};
 use kube::runtime::wait::await_condition;
@@ -12,6 +16,10 @@ use serde_json::{Value, json};
 const MANAGER: &str = "picoshift";
 /// kube-apiserver rewrites an APIService with this label from a CRD of its group.
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+/// How kubectl asks for all groups at once.
+const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// Roles that kube-controller-manager puts together, our rules among them.
+const AGGREGATED: [&str; 4] = ["admin", "edit", "view", "basic-user"];
 
 /// Applies objects, namespaces first; returns how many were changed.
 pub(crate) async fn apply(client: &Client, objects: &[Value]) -> Result<usize> {
@@ -71,6 +79,51 @@ pub(crate) async fn await_available(client: &Client, objects: &[Value]) -> Resul
     Ok(())
 }
 
+/// Waits until kube-apiserver's discovery has each group of the APIServices among the objects: until then kubectl does not know its
+/// resources, and right after a change a group can be Available and not yet discovered anew.
+pub(crate) async fn await_discovered(client: &Client, objects: &[Value]) -> Result<()> {
+    let groups: Vec<&Value> = objects
+        .iter()
+        .filter(|object| object["kind"] == "APIService")
+        .map(|object| &object["spec"]["group"])
+        .collect();
+    let mut pause = Duration::from_millis(20);
+    loop {
+        let request = Request::get("/apis").header(header::ACCEPT, DISCOVERY).body(Vec::new())?;
+        let discovery: Value = client.request(request).await?;
+        if groups.iter().all(|group| is_discovered(&discovery, group)) {
+            return Ok(());
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 3 / 2).min(Duration::from_millis(250));
+    }
+}
+
+fn is_discovered(discovery: &Value, group: &Value) -> bool {
+    let current = |version: &Value| {
+        version["freshness"] == "Current"
+            && version["resources"].as_array().is_some_and(|list| !list.is_empty())
+    };
+    let items = discovery["items"].as_array();
+    items.into_iter().flatten().any(|item| {
+        item["metadata"]["name"] == *group
+            && item["versions"].as_array().is_some_and(|versions| versions.iter().all(current))
+    })
+}
+
+/// Waits until kube-controller-manager has put our rules into the roles that people get.
+pub(crate) async fn await_aggregated(client: &Client) -> Result<()> {
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    try_join_all(AGGREGATED.map(|name| await_condition(roles.clone(), name, has_project_rule))).await?;
+    Ok(())
+}
+
+fn has_project_rule(role: Option<&ClusterRole>) -> bool {
+    let rules = role.and_then(|role| role.rules.as_ref());
+    let groups = rules.into_iter().flatten().flat_map(|rule| rule.api_groups.iter().flatten());
+    groups.into_iter().any(|group| group == "project.openshift.io")
+}
+
 fn is_available(object: &DynamicObject) -> bool {
     let conditions = object.data["status"]["conditions"].as_array();
     let available = json!("Available");
@@ -91,4 +144,26 @@ pub(crate) async fn unavailable(client: &Client, objects: &[Value]) -> Vec<Strin
         }
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_discovered_with_all_its_versions() {
+        let discovery = |freshness: &str, resources: Value| {
+            json!({"items": [{
+                "metadata": {"name": "route.openshift.io"},
+                "versions": [{"version": "v1", "resources": resources, "freshness": freshness}],
+            }]})
+        };
+        let resources = json!([{"resource": "routes"}]);
+        let found = |discovery: &Value, group: &str| is_discovered(discovery, &json!(group));
+        assert!(found(&discovery("Current", resources.clone()), "route.openshift.io"));
+        assert!(!found(&discovery("Current", resources.clone()), "project.openshift.io"));
+        assert!(!found(&discovery("Stale", resources), "route.openshift.io"));
+        assert!(!found(&discovery("Current", json!([])), "route.openshift.io"));
+        assert!(!found(&json!({}), "route.openshift.io"));
+    }
 }

@@ -105,6 +105,11 @@ impl Component {
     }
 }
 
+/// Fails unless our own server is installed.
+pub(crate) fn installed() -> Result<()> {
+    picoshift_apiserver::program().map(drop)
+}
+
 /// How a component is to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {

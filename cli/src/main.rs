@@ -55,7 +55,7 @@ async fn run(args: Args) -> Result<ExitCode> {
         Command::Down { purge } => commands::down::run(&paths()?, purge).await?,
         Command::Status { output } => return commands::status::run(&paths()?, output).await,
         Command::Logs { component, follow, tail } => {
-            commands::logs::run(&paths()?, component, follow, tail).await?
+            commands::logs::run(&paths()?, component, follow, tail).await?;
         }
         Command::Kubeconfig { path } => commands::kubeconfig(&paths()?, path)?,
         Command::Build => commands::build(&paths()?).await?,

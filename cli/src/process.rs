@@ -14,6 +14,9 @@ use tokio::io::unix::AsyncFd;
 
 use crate::paths::open_log;
 
+/// The environment variable that says which component of which state directory a process is.
+const MARK: &str = "PICOSHIFT_COMPONENT";
+
 /// A process, and not another that was given its number after it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -104,16 +107,19 @@ impl Handle {
 }
 
 /// Starts a program in a process group of its own, so that neither the terminal's interrupts nor our end reach it.
-/// Both its outputs are appended to `log`.
+/// Both its outputs are appended to `log`. Its environment carries `mark`, by which [`marked`] finds it also if we end before
+/// we can note it down.
 pub(crate) fn spawn(
     program: &Path,
     arguments: &[String],
+    mark: &str,
     working_dir: &Path,
     log: &Path,
 ) -> Result<(Child, Identity)> {
     let output = open_log(log)?;
     let child = Command::new(program)
         .args(arguments)
+        .env(MARK, mark)
         .current_dir(working_dir)
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
@@ -128,6 +134,19 @@ pub(crate) fn spawn(
         boot_id: String::new(),
     });
     Ok((child, identity))
+}
+
+/// The processes that were started with a mark and still run.
+pub(crate) fn marked(mark: &str) -> Vec<Identity> {
+    let entry = format!("{MARK}={mark}");
+    let has_mark = |pid: &u32| {
+        // Other users' processes cannot be read, and are not ours.
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes())
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(has_mark).filter_map(Identity::of).collect()
 }
 
 #[cfg(test)]
@@ -161,13 +180,15 @@ mod tests {
     async fn ends_are_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
+        let mark = dir.path().display().to_string();
         let arguments = ["-c".to_owned(), "echo started; exec sleep 1000".to_owned()];
-        let (mut child, identity) = spawn(Path::new("/bin/sh"), &arguments, dir.path(), &log).unwrap();
+        let (mut child, identity) = spawn(Path::new("/bin/sh"), &arguments, &mark, dir.path(), &log).unwrap();
         let handle = identity.open().unwrap();
+        assert_eq!(marked(&mark), std::slice::from_ref(&identity));
         assert!(tokio::time::timeout(Duration::from_millis(20), handle.ended()).await.is_err());
         handle.kill().unwrap();
         tokio::time::timeout(Duration::from_secs(5), handle.ended()).await.unwrap();
-        assert!(!identity.is_alive());
+        assert!(!identity.is_alive() && marked(&mark).is_empty());
         child.wait().unwrap();
         handle.terminate().unwrap();
         assert!(identity.open().is_none());

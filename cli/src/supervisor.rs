@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::health::Health;
 use crate::logs;
 use crate::paths::Paths;
-use crate::process::{Handle, Identity, spawn};
+use crate::process::{Handle, Identity, marked, spawn};
 use crate::settings;
 
 /// How long a component may take to become healthy.
@@ -93,9 +93,11 @@ pub(crate) async fn ensure(plan: &Plan, paths: &Paths) -> Result<Running> {
         }
         end(&handle).await?;
     }
+    end_marked(component, paths).await?;
     put_aside(&log);
     let log_start = fs::metadata(&log).map_or(0, |file| file.len());
-    let (child, identity) = spawn(&plan.program, &plan.arguments, &paths.state, &log)?;
+    let (child, identity) =
+        spawn(&plan.program, &plan.arguments, &mark(component, paths), &paths.state, &log)?;
     let started = Started {
         identity: identity.clone(),
         port: plan.port,
@@ -112,6 +114,20 @@ pub(crate) async fn ensure(plan: &Plan, paths: &Paths) -> Result<Running> {
         since: Instant::now(),
         fresh: true,
     })
+}
+
+/// By what a component of this state directory is known.
+fn mark(component: Component, paths: &Paths) -> String {
+    format!("{}:{}", component.name(), paths.state.display())
+}
+
+/// Ends what an `up` started and, being killed, could not note down.
+async fn end_marked(component: Component, paths: &Paths) -> Result<bool> {
+    let marked = marked(&mark(component, paths));
+    for handle in marked.iter().filter_map(Identity::open) {
+        end(&handle).await.with_context(|| format!("cannot end {}", component.name()))?;
+    }
+    Ok(!marked.is_empty())
 }
 
 fn put_aside(log: &Path) {
@@ -212,15 +228,16 @@ fn remedy(name: &str, log: &str) -> String {
 
 /// Ends a component if it runs; says whether it did.
 pub(crate) async fn stop(component: Component, paths: &Paths) -> Result<bool> {
-    let Some(started) = Started::load(component, paths)? else {
-        return Ok(false);
-    };
-    let handle = started.identity.open();
+    let started = Started::load(component, paths)?;
+    let handle = started.as_ref().and_then(|started| started.identity.open());
     if let Some(handle) = &handle {
         end(handle).await.with_context(|| format!("cannot end {}", component.name()))?;
     }
-    fs::remove_file(paths.run(&file(component)))?;
-    Ok(handle.is_some())
+    let unnoted = end_marked(component, paths).await?;
+    if started.is_some() {
+        fs::remove_file(paths.run(&file(component)))?;
+    }
+    Ok(handle.is_some() || unnoted)
 }
 
 async fn end(handle: &Handle) -> Result<()> {
@@ -268,6 +285,9 @@ mod tests {
         assert!(second.fresh && pid(&paths) != first_pid);
         assert!(stop(Component::Etcd, &paths).await.unwrap());
         assert!(!stop(Component::Etcd, &paths).await.unwrap());
+        ensure(&plan, &paths).await.unwrap();
+        fs::remove_file(paths.run("etcd.json")).unwrap();
+        assert!(stop(Component::Etcd, &paths).await.unwrap(), "not noted down, and ended");
         for running in [&mut first, &mut second] {
             running.child.as_mut().unwrap().wait().unwrap();
         }

@@ -11,7 +11,7 @@ use super::{lock_state, say};
 use crate::apply;
 use crate::args::UpArgs;
 use crate::binaries::{Binaries, Program};
-use crate::components::{Component, ETCD_PEER, ETCD_PEER_PORT, Plan, write_authorization_config};
+use crate::components::{self, Component, ETCD_PEER, ETCD_PEER_PORT, Plan, write_authorization_config};
 use crate::failure::Failure;
 use crate::health::client_for;
 use crate::kubeconfig::{self, Access, NAME, user_file};
@@ -32,6 +32,8 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
     let progress = Progress::new();
     paths.create_state()?;
     let _lock = lock_state(paths, &progress).await?;
+    // Before minutes are spent on building.
+    components::installed()?;
     let binaries = Binaries::ensure(paths, &progress).await?;
     let settings = prepare(paths, args.ingress_domain)?;
     let up = Up { paths, progress: &progress, settings: &settings, binaries: &binaries };
@@ -81,8 +83,8 @@ struct Up<'a> {
 }
 
 impl Up<'_> {
-    /// Starts the components. etcd and kube-apiserver come up together, since kube-apiserver waits for etcd by itself; the others
-    /// begin when kube-apiserver is ready: earlier they would only take processor time from it.
+    /// Starts the components, each as soon as what it needs is ready. Those that need kube-apiserver begin after it: earlier they
+    /// would only take processor time from it.
     async fn start(&self) -> Result<()> {
         let plans =
             Component::ALL.map(|component| Plan::new(component, self.paths, self.settings, self.binaries));
@@ -100,18 +102,22 @@ impl Up<'_> {
                 let server = self.bring_up(&picoshift_apiserver).await?;
                 self.register(&client, &objects, server).await
             };
-            tokio::try_join!(served, self.bring_up(&controller_manager), self.bring_up(&scheduler))
+            let controllers = self.bring_up(&controller_manager);
+            let (server, mut controllers, scheduler) =
+                tokio::try_join!(served, controllers, self.bring_up(&scheduler))?;
+            self.await_roles(&client, &mut controllers).await?;
+            Ok::<_, anyhow::Error>((server, controllers, scheduler))
         };
         // Whatever else is under way, the end of what it all needs is told first.
         let (mut etcd, mut kube_apiserver) = (etcd, kube_apiserver);
-        let (server, controller_manager, scheduler) = tokio::select! {
+        let (server, controllers, scheduler) = tokio::select! {
             biased;
             err = etcd.failed(self.paths) => return Err(err),
             err = kube_apiserver.failed(self.paths) => return Err(err),
             done = everything_else => done?,
         };
         let fresh =
-            [etcd, kube_apiserver, server, controller_manager, scheduler].iter().any(|running| running.fresh);
+            [etcd, kube_apiserver, server, controllers, scheduler].iter().any(|running| running.fresh);
         if !fresh {
             self.progress.say("everything was running already");
         }
@@ -137,9 +143,11 @@ impl Up<'_> {
         let step = self.progress.step("OpenShift APIs and roles");
         let registered = async {
             let changed = apply::apply(client, objects).await?;
-            let available =
-                tokio::time::timeout(AVAILABLE_WITHIN, apply::await_available(client, objects)).await;
-            match available {
+            let served = async {
+                apply::await_available(client, objects).await?;
+                apply::await_discovered(client, objects).await
+            };
+            match tokio::time::timeout(AVAILABLE_WITHIN, served).await {
                 Ok(done) => done.map(|()| changed),
                 Err(_) => Err(unavailable(client, objects).await.into()),
             }
@@ -156,6 +164,28 @@ impl Up<'_> {
         step.done_with(&changed);
         Ok(server)
     }
+
+    /// Waits until the roles admin, edit, view and basic-user have our rules.
+    async fn await_roles(&self, client: &Client, controllers: &mut Running) -> Result<()> {
+        let _step = self.progress.step("roles");
+        tokio::select! {
+            biased;
+            err = controllers.failed(self.paths) => Err(err),
+            done = tokio::time::timeout(AVAILABLE_WITHIN, apply::await_aggregated(client)) => {
+                done.unwrap_or_else(|_| Err(roles_not_aggregated().into()))
+            }
+        }
+    }
+}
+
+fn roles_not_aggregated() -> Failure {
+    Failure::new(
+        format!(
+            "kube-controller-manager has not put our rules into the role admin after {}",
+            elapsed(AVAILABLE_WITHIN)
+        ),
+        "see `picoshift logs kube-controller-manager`, then `picoshift up` again",
+    )
 }
 
 async fn unavailable(client: &Client, objects: &[Value]) -> Failure {
