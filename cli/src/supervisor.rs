@@ -122,7 +122,7 @@ fn mark(component: Component, paths: &Paths) -> String {
 }
 
 /// Ends what an `up` started and, being killed, could not note down.
-async fn end_marked(component: Component, paths: &Paths) -> Result<bool> {
+pub(crate) async fn end_marked(component: Component, paths: &Paths) -> Result<bool> {
     let marked = marked(&mark(component, paths));
     for handle in marked.iter().filter_map(Identity::open) {
         end(&handle).await.with_context(|| format!("cannot end {}", component.name()))?;
@@ -228,16 +228,17 @@ fn remedy(name: &str, log: &str) -> String {
 
 /// Ends a component if it runs; says whether it did.
 pub(crate) async fn stop(component: Component, paths: &Paths) -> Result<bool> {
-    let started = Started::load(component, paths)?;
+    // A damaged note is no reason to leave a process behind.
+    let started = Started::load(component, paths).unwrap_or_default();
     let handle = started.as_ref().and_then(|started| started.identity.open());
     if let Some(handle) = &handle {
         end(handle).await.with_context(|| format!("cannot end {}", component.name()))?;
     }
     let unnoted = end_marked(component, paths).await?;
-    if started.is_some() {
-        fs::remove_file(paths.run(&file(component)))?;
+    match fs::remove_file(paths.run(&file(component))) {
+        Err(err) if err.kind() != std::io::ErrorKind::NotFound => return Err(err.into()),
+        _ => Ok(handle.is_some() || unnoted),
     }
-    Ok(handle.is_some() || unnoted)
 }
 
 async fn end(handle: &Handle) -> Result<()> {

@@ -30,13 +30,14 @@ pub(crate) async fn run(paths: &Paths, purge: bool) -> Result<()> {
     if ended == 0 {
         progress.say("nothing was running");
     }
-    restore_kubeconfig(paths, &progress).await?;
+    // Should it fail, the rest is done all the same.
+    let restored = restore_kubeconfig(paths, &progress).await;
     if purge {
         let step = progress.step(&format!("remove {}", paths.state.display()));
         remove_state(paths)?;
         step.done();
     }
-    Ok(())
+    restored
 }
 
 async fn stop(component: Component, paths: &Paths, progress: &Progress) -> Result<bool> {
@@ -48,7 +49,7 @@ async fn stop(component: Component, paths: &Paths, progress: &Progress) -> Resul
     Ok(ended)
 }
 
-/// A kubeconfig that cannot be changed is told about, and does not keep the rest from ending.
+/// Takes our context out of the file that `up` put it into.
 async fn restore_kubeconfig(paths: &Paths, progress: &Progress) -> Result<()> {
     let mut settings = Settings::load(paths)?;
     let Some(merged) = settings.kubeconfig.take() else {

@@ -35,7 +35,7 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
     // Before minutes are spent on building.
     components::installed()?;
     let binaries = Binaries::ensure(paths, &progress).await?;
-    let settings = prepare(paths, args.ingress_domain)?;
+    let settings = prepare(paths, args.ingress_domain).await?;
     let up = Up { paths, progress: &progress, settings: &settings, binaries: &binaries };
     up.start().await?;
     if !args.no_kubeconfig {
@@ -46,13 +46,16 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
 }
 
 /// Ports, certificates and configuration: everything that must be there before anything starts.
-fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<Settings> {
+async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<Settings> {
     let mut settings = Settings::load(paths)?;
     let mut chooser = Chooser::default();
     let mut wanted =
         vec![(ETCD_PEER, ETCD_PEER_PORT, Started::load_running(Component::Etcd, paths)?.is_some())];
     for component in Component::ALL {
         let runs = Started::load_running(component, paths)?.is_some();
+        if !runs {
+            supervisor::end_marked(component, paths).await?;
+        }
         wanted.push((component.name(), component.usual_port(), runs));
     }
     // First those in use, so that no other component is given one of them.
