@@ -236,7 +236,7 @@ pub(crate) async fn stop(component: Component, paths: &Paths) -> Result<bool> {
     }
     let unnoted = end_marked(component, paths).await?;
     match fs::remove_file(paths.run(&file(component))) {
-        Err(err) if err.kind() != std::io::ErrorKind::NotFound => return Err(err.into()),
+        Err(err) if err.kind() != std::io::ErrorKind::NotFound => Err(err.into()),
         _ => Ok(handle.is_some() || unnoted),
     }
 }
