@@ -27,6 +27,8 @@ const END_WITHIN: Duration = Duration::from_secs(20);
 const LOG_BYTES: u64 = 16 << 20;
 /// How many lines of a log are shown when its component failed.
 const TAIL: usize = 20;
+/// How much of each line is shown then.
+const LINE_CHARS: usize = 300;
 
 /// What is kept about a component that was started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -189,9 +191,17 @@ impl Running {
     fn failure(&self, paths: &Paths, what: &str) -> anyhow::Error {
         let name = self.component.name();
         let tail = logs::tail(&paths.log(name), self.log_start, TAIL).unwrap_or_default();
-        let lines: String = tail.iter().map(|line| format!("\n  {line}")).collect();
+        let lines: String = tail.iter().map(|line| format!("\n  {}", shortened(line))).collect();
         let last = if tail.is_empty() { "its log is empty" } else { "the end of its log:" };
         Failure::new(format!("{name} {what}; {last}{lines}"), remedy(name, &lines)).into()
+    }
+}
+
+/// A line as far as a person reads it: stack traces come on one line too.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
     }
 }
 

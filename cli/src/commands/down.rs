@@ -37,7 +37,12 @@ pub(crate) async fn run(paths: &Paths, purge: bool) -> Result<()> {
         remove_state(paths)?;
         step.done();
     }
-    restored
+    match restored {
+        // What was to be undone cannot be known any more, or the file is broken: no reason to keep the rest.
+        Err(err) if purge => progress.say(&format!("the kubeconfig was left as it is: {err:#}")),
+        restored => restored?,
+    }
+    Ok(())
 }
 
 async fn stop(component: Component, paths: &Paths, progress: &Progress) -> Result<bool> {
