@@ -1,8 +1,26 @@
 //! May this user do that? The [`Authorizer`] that the server, the resources and admission ask.
 
 use async_trait::async_trait;
+use http::StatusCode;
+use picoshift_machinery::field_error::quote;
 use picoshift_machinery::request_info::RequestInfo;
+use picoshift_machinery::status::Details;
 use picoshift_machinery::{Status, UserInfo};
+
+pub mod access_review;
+pub mod cache;
+pub mod projects_webhook;
+
+pub use access_review::KubeAccessReview;
+pub use cache::CachedAuthorizer;
+
+/// Group of projects.
+const PROJECT_GROUP: &str = "project.openshift.io";
+
+/// Whether the named object is a project, whose namespace for authorization is its own name.
+fn is_project(group: &str, resource: &str) -> bool {
+    resource == "projects" && group == PROJECT_GROUP
+}
 
 /// What somebody wants to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,6 +43,7 @@ pub struct Attributes {
     pub path: String,
 }
 
+/// A project's namespace is its name, as OpenShift's request info has it.
 impl From<&RequestInfo> for Attributes {
     fn from(info: &RequestInfo) -> Self {
         Self {
@@ -33,9 +52,13 @@ impl From<&RequestInfo> for Attributes {
             version: info.version.clone(),
             resource: info.resource.clone(),
             subresource: info.subresource.clone(),
-            namespace: info.namespace.clone(),
+            namespace: if is_project(&info.group, &info.resource) && !info.name.is_empty() {
+                info.name.clone()
+            } else {
+                info.namespace.clone()
+            },
             name: info.name.clone(),
-            path: info.path.clone(),
+            path: if info.is_resource { String::new() } else { info.path.clone() },
         }
     }
 }
@@ -61,3 +84,32 @@ pub trait Authorizer: Send + Sync {
     /// A 500 when no decision could be had.
     async fn authorize(&self, user: &UserInfo, attributes: &Attributes) -> Result<Decision, Status>;
 }
+
+/// 403 in kube-apiserver's words: who cannot do what where, and the reason if there is one.
+#[must_use]
+pub fn forbidden(user: &UserInfo, attributes: &Attributes, reason: &str) -> Status {
+    let Attributes { verb, group, resource, subresource, namespace, name, path, .. } = attributes;
+    let who = quote(&user.name);
+    let what = if resource.is_empty() {
+        format!("User {who} cannot {verb} path {}", quote(path))
+    } else {
+        let whole =
+            if subresource.is_empty() { resource.clone() } else { format!("{resource}/{subresource}") };
+        let place = if namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace {}", quote(namespace))
+        };
+        format!("User {who} cannot {verb} resource {} in API group {} {place}", quote(&whole), quote(group))
+    };
+    let what = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let why = if reason.is_empty() { what } else { format!("{what}: {reason}") };
+    if resource.is_empty() {
+        let status = Status::failure(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why}"));
+        return Status { details: Some(Box::new(Details::default())), ..status };
+    }
+    Status::forbidden(group, resource, name, &why)
+}
+
+#[cfg(test)]
+mod tests;

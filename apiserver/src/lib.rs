@@ -4,8 +4,20 @@
 //! and RBAC on kube-apiserver. Out: objects of `project.openshift.io` and `route.openshift.io`, an authorization
 //! webhook, and one file on disk.
 
+pub mod admission;
+pub mod args;
+pub mod assembly;
+pub mod authn;
 pub mod authz;
+pub mod decode;
+pub mod discovery;
+pub mod groups;
+pub mod gzip;
+pub mod openapi;
 pub mod registry;
 pub mod resource;
 pub mod rest;
+pub mod schema;
+pub mod server;
+pub mod single_flight;
 pub mod store;

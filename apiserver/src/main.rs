@@ -1,1 +1,114 @@
-fn main() {}
+//! `picoshift-apiserver`: reads flags, connects to kube-apiserver, serves until SIGTERM.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use clap::Parser;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use picoshift_apiserver::args::{Args, LogFormat};
+use picoshift_apiserver::assembly::{Ingredients, assemble};
+use picoshift_apiserver::authn::Authenticator;
+use picoshift_apiserver::authn::extension_config::{self, ExtensionConfig};
+use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticator};
+use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview};
+use picoshift_apiserver::server::metrics::Metrics;
+use picoshift_apiserver::server::{self, Parts, ServerConfig};
+use picoshift_machinery::drain::Drain;
+use picoshift_machinery::readiness::{Checks, Shown};
+use picoshift_machinery::tls::ServingCertificate;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    start_log(&args)?;
+    // kube's client takes the process's provider.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+
+    let certificate = ServingCertificate::load(&args.tls_cert_file, &args.tls_private_key_file)?;
+    let drain = Drain::new();
+    follow_signals(drain.clone(), Arc::clone(&certificate))?;
+
+    let client = kube::Client::try_from(kube_config(&args).await?).context("cannot make a client")?;
+    let checks = Checks::new();
+    checks.add("ping", Shown::Everywhere, || Ok(()));
+    let synced = checks.latch("informer-sync", Shown::OnlyReady, "authentication configuration not read yet");
+    let extension = Arc::new(ArcSwap::from_pointee(ExtensionConfig::default()));
+    tokio::spawn(extension_config::follow(client.clone(), Arc::clone(&extension), synced));
+
+    let metrics = Arc::new(Metrics::new());
+    let tokens = TokenAuthenticator::new(Arc::new(KubeTokenReview::new(client.clone())));
+    let authorizer =
+        CachedAuthorizer::new(Arc::new(KubeAccessReview::new(client.clone())), Arc::clone(&metrics));
+    let authorizer = Arc::new(authorizer);
+    let assembly = assemble(Ingredients {
+        client,
+        authorizer: Arc::clone(&authorizer) as Arc<dyn Authorizer>,
+        data_file: &args.data_file,
+        ingress_domain: &args.ingress_domain,
+        checks: &checks,
+    })
+    .await?;
+    let parts = Parts {
+        authenticator: Authenticator::new(extension, tokens),
+        authorizer,
+        endpoints: assembly.endpoints,
+        checks,
+        metrics,
+    };
+    let config = ServerConfig {
+        max_in_flight: args.max_requests_inflight,
+        max_mutating_in_flight: args.max_mutating_requests_inflight,
+        ..ServerConfig::new(args.address(), certificate)
+    };
+    server::run(config, parts, drain).await?;
+    drop(assembly.feeds);
+    assembly.engine.shutdown().context("the store did not close")
+}
+
+fn start_log(args: &Args) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&args.log_level).context("--log-level")?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = log.with_ansi(std::io::stderr().is_terminal());
+    match args.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}
+
+async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {
+    match &args.kubeconfig {
+        Some(path) => {
+            let file =
+                Kubeconfig::read_from(path).with_context(|| format!("kubeconfig {}", path.display()))?;
+            Ok(kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
+        }
+        None => kube::Config::infer().await.context("no kube-apiserver is known"),
+    }
+}
+
+/// SIGTERM and SIGINT drain; SIGHUP reads the serving certificate again.
+fn follow_signals(drain: Drain, certificate: Arc<ServingCertificate>) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hang_up.recv() => match certificate.reload_if_changed() {
+                    Ok(new) => tracing::info!(new, "serving certificate looked at"),
+                    Err(error) => tracing::warn!(%error, "the serving certificate stays as it was"),
+                },
+            }
+        }
+        tracing::info!("draining");
+        drain.start();
+    });
+    Ok(())
+}

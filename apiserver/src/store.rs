@@ -15,6 +15,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub mod embedded;
+#[cfg(test)]
+pub(crate) mod engine_suite;
+
 /// The store's counter; what clients see as resourceVersion.
 pub type Revision = u64;
 
@@ -85,6 +89,22 @@ pub enum StoreError {
         /// The oldest revision that can be read.
         oldest: Revision,
     },
+    /// The revision is newer than the newest durable one: wait for it before reading there.
+    #[error("revision {requested} is not there yet, the newest is {current}")]
+    Future {
+        /// The revision asked for.
+        requested: Revision,
+        /// The newest revision that can be read.
+        current: Revision,
+    },
+    /// More writes wait for the medium than the engine holds in memory; nothing of this one was kept. Try again later.
+    #[error("{queued} bytes of writes are waiting, the limit is {limit}")]
+    Busy {
+        /// Bytes that wait.
+        queued: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
     /// The value or key is over the engine's limit.
     #[error("the value has {size} bytes, the limit is {limit}")]
     TooLarge {
@@ -106,7 +126,8 @@ pub struct Pending {
     pub done: Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>,
 }
 
-/// Receives changes. Called on the engine's commit path: short, no blocking, no calls back into `submit`.
+/// Receives changes. Called on the engine's commit path: short, no blocking, no calls back into `submit` or
+/// `subscribe`. It may be called before `subscribe` has returned to whoever made the subscription.
 pub trait ChangeSink: Send + Sync {
     /// Changes in revision order, all of the sink's prefix.
     fn apply(&self, changes: &[Change]);
@@ -127,6 +148,8 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Conflict`] at once when the precondition fails, counting writes that are not durable yet.
+    /// A deletion that expects the key to be absent is always a conflict. [`StoreError::TooLarge`],
+    /// [`StoreError::Busy`], [`StoreError::Failed`].
     fn submit(&self, write: Write) -> Result<Pending, StoreError>;
 
     /// Ends when all that was submitted before the call is durable and visible (or failed).
@@ -141,7 +164,7 @@ pub trait Engine: Send + Sync {
     /// All records whose key starts with `prefix`, at `at` or at the newest durable revision.
     ///
     /// # Errors
-    /// [`StoreError::Compacted`], [`StoreError::Failed`].
+    /// [`StoreError::Compacted`], [`StoreError::Future`], [`StoreError::Failed`].
     fn list(&self, prefix: &str, at: Option<Revision>) -> Result<Snapshot, StoreError>;
 
     /// Subscribes a sink to a prefix: returns the records at some revision R together with the kept history up to R
@@ -157,7 +180,7 @@ pub trait Engine: Send + Sync {
     /// The oldest revision at which lists can still be made.
     fn compacted(&self) -> Revision;
 
-    /// Forgets history before `revision`.
+    /// Forgets history before `revision`, at most up to the newest durable revision.
     ///
     /// # Errors
     /// [`StoreError::Failed`].

@@ -4,13 +4,20 @@
 //! In: bytes of requests, certificates, objects. Out: typed requests, objects, `Status` errors, listeners.
 
 pub mod body;
+pub mod drain;
 pub mod field_error;
 pub mod group_version;
+pub mod listener;
+pub mod media_type;
 pub mod names;
 pub mod object;
+pub mod peer;
+pub mod protobuf;
+pub mod readiness;
 pub mod request_info;
 pub mod selector;
 pub mod status;
+pub mod tls;
 pub mod user_info;
 
 pub use field_error::{FieldError, FieldErrorKind};

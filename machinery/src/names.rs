@@ -107,7 +107,7 @@ pub fn path_segment(value: &str) -> Vec<String> {
 }
 
 fn too_long(max: usize) -> String {
-    format!("must be no more than {max} bytes")
+    format!("must be no more than {max} characters")
 }
 
 fn is_dns_label(value: &str) -> bool {
@@ -126,4 +126,37 @@ fn is_word(value: &str) -> bool {
     let bytes = value.as_bytes();
     matches!((bytes.first(), bytes.last()), (Some(a), Some(b)) if a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn judges_names_with_upstreams_texts() {
+        assert!(dns1123_label("my-name").is_empty());
+        assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
+        assert_eq!(dns1123_label("Bad_Name"), [LABEL_TEXT]);
+        assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 characters"]);
+        assert!(dns1123_subdomain("a.b-c.d").is_empty());
+        assert_eq!(dns1123_subdomain("a..b"), [SUBDOMAIN_TEXT]);
+        assert!(qualified_name("example.com/My_Name").is_ok());
+        assert_eq!(qualified_name("/x"), Err("prefix part must be non-empty".to_owned()));
+        assert!(qualified_name("a/b/c").unwrap_err().starts_with("a qualified name must consist"));
+        assert!(label_value("").is_ok() && label_value("A.b_c-1").is_ok() && label_value("-a").is_err());
+        assert_eq!(path_segment("a/b%"), ["may not contain '/'", "may not contain '%'"]);
+        assert_eq!(path_segment(".."), ["may not be '..'"]);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_published_patterns(text in "[a-zA-Z0-9._/-]{0,12}") {
+            let label = |t: &str| !t.is_empty() && !t.starts_with('-') && !t.ends_with('-')
+                && t.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+            prop_assert_eq!(dns1123_label(&text).is_empty(), label(&text));
+            prop_assert_eq!(dns1123_subdomain(&text).is_empty(), text.split('.').all(label));
+        }
+    }
 }

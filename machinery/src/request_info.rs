@@ -74,10 +74,9 @@ impl RequestInfo {
         info.is_resource = true;
         info.resource_path(rest);
         info.verb = info.resource_verb(method, watch).to_owned();
-        if info.name.is_empty() && matches!(info.verb.as_str(), "list" | "watch" | "deletecollection") {
-            if let Some(name) = field_name {
-                name.clone_into(&mut info.name);
-            }
+        let collection = matches!(info.verb.as_str(), "list" | "watch" | "deletecollection");
+        if let Some(name) = field_name.filter(|_| collection && info.name.is_empty()) {
+            name.clone_into(&mut info.name);
         }
         Ok(info)
     }
@@ -118,6 +117,78 @@ impl RequestInfo {
             ("DELETE", true) => "deletecollection",
             ("DELETE", false) => "delete",
             _ => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn info(method: &Method, path: &str, watch: bool) -> RequestInfo {
+        RequestInfo::parse(method, path, watch, None).unwrap()
+    }
+
+    #[test]
+    fn reads_resource_paths() {
+        let cases = [
+            (Method::GET, "/apis/g.io/v1/namespaces/ns/routes/r", "get", "ns", "routes", "r", ""),
+            (Method::GET, "/apis/g.io/v1/namespaces/ns/routes", "list", "ns", "routes", "", ""),
+            (Method::GET, "/apis/g.io/v1/routes", "list", "", "routes", "", ""),
+            (Method::POST, "/apis/g.io/v1/namespaces/ns/routes", "create", "ns", "routes", "", ""),
+            (
+                Method::PUT,
+                "/apis/g.io/v1/namespaces/ns/routes/r/status",
+                "update",
+                "ns",
+                "routes",
+                "r",
+                "status",
+            ),
+            (
+                Method::DELETE,
+                "/apis/g.io/v1/namespaces/ns/routes",
+                "deletecollection",
+                "ns",
+                "routes",
+                "",
+                "",
+            ),
+            (Method::PATCH, "/apis/g.io/v1/projects/p", "patch", "", "projects", "p", ""),
+            (Method::GET, "/apis/g.io/v1/users/%7E", "get", "", "users", "~", ""),
+            (Method::GET, "/apis/g.io/v1/users/a%2Fb", "get", "", "users", "a/b", ""),
+        ];
+        for (method, path, verb, namespace, resource, name, subresource) in cases {
+            let info = info(&method, path, false);
+            let seen = (info.verb.as_str(), info.namespace.as_str(), info.resource.as_str());
+            assert_eq!(seen, (verb, namespace, resource), "{path}");
+            assert_eq!((info.name.as_str(), info.subresource.as_str()), (name, subresource), "{path}");
+            assert!(info.is_resource);
+        }
+    }
+
+    #[test]
+    fn watches_and_names_in_selectors() {
+        assert_eq!(info(&Method::GET, "/apis/g.io/v1/routes", true).verb, "watch");
+        let named = RequestInfo::parse(&Method::GET, "/apis/g.io/v1/projects", true, Some("p")).unwrap();
+        assert_eq!(named.name, "p");
+    }
+
+    #[test]
+    fn other_paths_are_no_resources() {
+        for path in ["/", "/healthz", "/apis", "/apis/g.io", "/apis/g.io/v1", "/openapi/v3/apis/g.io/v1"] {
+            let info = info(&Method::GET, path, false);
+            assert_eq!((info.is_resource, info.verb.as_str()), (false, "get"), "{path}");
+        }
+        assert_eq!(RequestInfo::parse(&Method::GET, "/apis/%ff/v1/x", false, None), Err(BadPath));
+    }
+
+    proptest! {
+        #[test]
+        fn any_path_is_read_or_refused(path in "(/[a-z%~.2F]{0,6}){0,9}", watch in any::<bool>()) {
+            let _ = RequestInfo::parse(&Method::GET, &path, watch, None);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod field;
 mod label;
+#[cfg(test)]
+mod tests;
 
 pub use field::{FieldRequirement, FieldSelector};
 pub use label::{LabelRequirement, LabelSelector, Operator};

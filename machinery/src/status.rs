@@ -28,6 +28,9 @@ pub struct Status {
     /// HTTP status code.
     #[serde(default)]
     pub code: u16,
+    /// `metadata.continue`: where an inconsistent list could go on, when the consistent one cannot.
+    #[serde(skip)]
+    pub continue_token: String,
 }
 
 /// `Status.details`.
@@ -82,7 +85,27 @@ impl Status {
             reason: reason.to_owned(),
             details: None,
             code: code.as_u16(),
+            continue_token: String::new(),
         }
+    }
+
+    /// A failure about no object in particular, with the empty details that upstream's router gives.
+    #[must_use]
+    pub fn router(code: StatusCode, reason: &str, message: &str) -> Self {
+        Self { details: Some(Box::default()), ..Self::failure(code, reason, message) }
+    }
+
+    /// 404 for a path that leads nowhere.
+    #[must_use]
+    pub fn no_such_path() -> Self {
+        Self::router(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// 405 for a method that a path does not have.
+    #[must_use]
+    pub fn no_such_method() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::router(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
     /// `Success` about an object, as a delete answers.
@@ -94,6 +117,7 @@ impl Status {
             reason: String::new(),
             details: details.map(Box::new),
             code: 0,
+            continue_token: String::new(),
         }
     }
 
@@ -144,7 +168,13 @@ impl Status {
     /// 422 with one cause per field; `kind` is the CamelCase kind.
     #[must_use]
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(ToString::to_string) {
+            // As upstream: the message says a thing once, the causes as often as it was found.
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let list = match texts.as_slice() {
             [] => "<nil>".to_owned(),
             [one] => one.clone(),
@@ -250,7 +280,45 @@ impl Status {
         }
         map.insert("kind".to_owned(), "Status".into());
         map.insert("apiVersion".to_owned(), "v1".into());
-        map.insert("metadata".to_owned(), json!({}));
+        let metadata = match self.continue_token.as_str() {
+            "" => json!({}),
+            token => json!({ "continue": token }),
+        };
+        map.insert("metadata".to_owned(), metadata);
         Value::Object(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_upstreams() {
+        let g = "route.openshift.io";
+        assert_eq!(Status::not_found(g, "routes", "x").message, r#"routes.route.openshift.io "x" not found"#);
+        assert_eq!(Status::not_found("", "namespaces", "x").message, r#"namespaces "x" not found"#);
+        assert_eq!(
+            Status::conflict(g, "routes", "x", "why").message,
+            r#"Operation cannot be fulfilled on routes.route.openshift.io "x": why"#
+        );
+        let one = Status::invalid(g, "Route", "x", &[FieldError::required("spec.to.name", "")]);
+        assert_eq!(one.message, r#"Route.route.openshift.io "x" is invalid: spec.to.name: Required value"#);
+        let two =
+            [FieldError::invalid_str("a", "q\"", "bad"), FieldError::not_supported("b", "z", &["y", "x"])];
+        let two = Status::invalid(g, "Route", "x", &two);
+        assert_eq!(
+            two.message,
+            r#"Route.route.openshift.io "x" is invalid: [a: Invalid value: "q\"": bad, b: Unsupported value: "z": supported values: "x", "y"]"#
+        );
+        assert_eq!(two.details.unwrap().causes[1].reason, "FieldValueNotSupported");
+    }
+
+    #[test]
+    fn reads_what_it_writes() {
+        let status = Status::internal("boom").about("g", "routes", "x");
+        let read: Status = serde_json::from_value(status.to_value()).unwrap();
+        assert_eq!(read, status);
+        assert_eq!(Status::success(None).to_value()["status"], "Success");
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::gzip::Piece;
 use crate::rest::Item;
 
 /// Items that stand next to each other in a list.
@@ -11,13 +12,14 @@ use crate::rest::Item;
 pub struct Chunk {
     items: Vec<Arc<Item>>,
     joined: OnceLock<Bytes>,
+    deflated: OnceLock<Piece>,
 }
 
 impl Chunk {
     /// A chunk of items, in order; never empty.
     #[must_use]
     pub fn new(items: Vec<Arc<Item>>) -> Self {
-        Self { items, joined: OnceLock::new() }
+        Self { items, joined: OnceLock::new(), deflated: OnceLock::new() }
     }
 
     /// The items.
@@ -26,11 +28,16 @@ impl Chunk {
         &self.items
     }
 
+    /// Length of [`Chunk::joined`], without making it.
+    #[must_use]
+    pub fn joined_len(&self) -> usize {
+        self.items.iter().map(|item| item.bytes.len() + 1).sum::<usize>().saturating_sub(1)
+    }
+
     /// The items' bytes, joined by commas.
     pub fn joined(&self) -> &Bytes {
         self.joined.get_or_init(|| {
-            let size = self.items.iter().map(|i| i.bytes.len() + 1).sum();
-            let mut out = BytesMut::with_capacity(size);
+            let mut out = BytesMut::with_capacity(self.joined_len());
             for (at, item) in self.items.iter().enumerate() {
                 if at > 0 {
                     out.put_u8(b',');
@@ -39,5 +46,10 @@ impl Chunk {
             }
             out.freeze()
         })
+    }
+
+    /// [`Chunk::joined`], deflated: a piece of a gzip member.
+    pub fn deflated(&self) -> &Piece {
+        self.deflated.get_or_init(|| Piece::deflate(self.joined()))
     }
 }

@@ -65,7 +65,7 @@ pub trait Strategy: Send + Sync + 'static {
     fn row(&self, object: &Object) -> Vec<Value>;
 
     /// Fills in defaults; called on every decoded object, before admission.
-    fn default(&self, object: &mut Object) {
+    fn set_defaults(&self, object: &mut Object) {
         let _ = object;
     }
 

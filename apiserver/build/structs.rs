@@ -1,0 +1,110 @@
+//! What the decoder needs to know of each definition: fields, their kinds, their Go types, when they are omitted.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Map, Value, json};
+
+use crate::definitions::{Definitions, definition_name};
+use crate::go_types::{GoField, Package};
+use crate::modules::Modules;
+
+/// Definitions that are no structs for the decoder, with their kinds.
+const SPECIAL: [(&str, &str); 5] = [
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "raw"),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.Patch", "raw"),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.Time", "time"),
+    ("io.k8s.apimachinery.pkg.runtime.RawExtension", "raw"),
+    ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "intorstring"),
+];
+
+/// Describes all definitions that are structs.
+pub(crate) fn describe(definitions: &Definitions, modules: &Modules) -> Result<Map<String, Value>> {
+    let mut packages: HashMap<PathBuf, Package> = HashMap::new();
+    let mut out = Map::new();
+    for (name, definition) in definitions {
+        if special(name).is_some() {
+            continue;
+        }
+        let object = definition["type"] == "object";
+        ensure!(object, "{name} is no struct: say in build/structs.rs and src/schema.rs how it is decoded");
+        let folder = modules.package(name).with_context(|| format!("{name} comes from an unknown module"))?;
+        if !packages.contains_key(&folder) {
+            packages.insert(folder.clone(), Package::read(&folder)?);
+        }
+        let short = short_name(name);
+        let mut fields = Map::new();
+        for (field, schema) in definition["properties"].as_object().into_iter().flatten() {
+            let go = packages[&folder].field(short, field).cloned();
+            let described = describe_field(field, schema, go).with_context(|| format!("{name}.{field}"))?;
+            fields.insert(field.clone(), described);
+        }
+        out.insert(name.clone(), json!({ "go": short, "fields": fields }));
+    }
+    Ok(out)
+}
+
+fn describe_field(name: &str, schema: &Value, go: Option<GoField>) -> Result<Value> {
+    let go = match go {
+        Some(go) => go,
+        // Fields of the inlined TypeMeta, which is of another package.
+        None if ["apiVersion", "kind"].contains(&name) => {
+            GoField { r#type: "string".to_owned(), pointer: false, omit_empty: true, omit_zero: false }
+        }
+        None => bail!("the Go type has no such field"),
+    };
+    let described = describe_type(schema, &go.r#type)?;
+    // Go never finds a struct that is no pointer empty; only `omitzero` omits it.
+    let is_struct = described["kind"]
+        .as_str()
+        .map_or(described["kind"]["struct"].is_string(), |k| ["time", "intorstring"].contains(&k));
+    let omit = go.omit_zero || (go.omit_empty && (go.pointer || !is_struct));
+    Ok(json!({ "type": described, "omit": omit, "pointer": go.pointer }))
+}
+
+fn describe_type(schema: &Value, go: &str) -> Result<Value> {
+    if let Some(name) = schema["$ref"].as_str().and_then(definition_name) {
+        let kind = special(name).map_or_else(|| json!({ "struct": name }), |k| json!(k));
+        let go = if go.is_empty() { package_and_name(name) } else { go.to_owned() };
+        return Ok(json!({ "go": go, "kind": kind }));
+    }
+    let plain =
+        |kind: &str, default: &str| json!({ "go": if go.is_empty() { default } else { go }, "kind": kind });
+    Ok(match (schema["type"].as_str(), schema["format"].as_str()) {
+        (Some("string"), Some("byte")) => plain("bytes", "[]uint8"),
+        (Some("string"), _) => plain("string", "string"),
+        (Some("boolean"), _) => plain("bool", "bool"),
+        (Some("integer"), Some("int32")) => plain("int32", "int32"),
+        (Some("integer"), _) => plain("int64", "int64"),
+        (Some("number"), _) => plain("float", "float64"),
+        (Some("array"), _) => {
+            let element = go.strip_prefix("[]").unwrap_or_default().trim_start_matches('*');
+            json!({ "go": go, "kind": { "list": describe_type(&schema["items"], element)? } })
+        }
+        (Some("object"), _) if schema["additionalProperties"].is_object() => {
+            let value = go.strip_prefix("map[string]").unwrap_or_default().trim_start_matches('*');
+            json!({ "go": go, "kind": { "map": describe_type(&schema["additionalProperties"], value)? } })
+        }
+        (Some("object") | None, _) => plain("raw", "interface {}"),
+        (Some(other), _) => bail!("unknown type {other:?}"),
+    })
+}
+
+fn special(name: &str) -> Option<&'static str> {
+    SPECIAL.iter().find(|(n, _)| *n == name).map(|(_, kind)| *kind)
+}
+
+/// `Route` of `com.github.openshift.api.route.v1.Route`.
+fn short_name(definition: &str) -> &str {
+    definition.rsplit('.').next().unwrap_or(definition)
+}
+
+/// `v1.Route` of `com.github.openshift.api.route.v1.Route`.
+fn package_and_name(definition: &str) -> String {
+    let mut parts = definition.rsplit('.');
+    match (parts.next(), parts.next()) {
+        (Some(name), Some(package)) => format!("{package}.{name}"),
+        _ => definition.to_owned(),
+    }
+}

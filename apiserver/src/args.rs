@@ -1,0 +1,62 @@
+//! Flags of `picoshift-apiserver`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// The aggregated API server of OpenShift's groups.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "picoshift-apiserver", version)]
+pub struct Args {
+    /// Address to listen on.
+    #[arg(long, default_value = "0.0.0.0")]
+    pub bind_address: IpAddr,
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 8443)]
+    pub secure_port: u16,
+    /// PEM file with the serving certificate and its chain; read again when it changes, and on SIGHUP.
+    #[arg(long)]
+    pub tls_cert_file: PathBuf,
+    /// PEM file with the key of the serving certificate.
+    #[arg(long)]
+    pub tls_private_key_file: PathBuf,
+    /// kubeconfig for kube-apiserver; without it the environment, or the pod's service account, says where it is.
+    #[arg(long)]
+    pub kubeconfig: Option<PathBuf>,
+    /// File in which objects are stored.
+    #[arg(long)]
+    pub data_file: PathBuf,
+    /// Domain under which Routes without a host get one.
+    #[arg(long, default_value = "apps.picoshift.localhost")]
+    pub ingress_domain: String,
+    /// Form of the log.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// What is logged: a level, or directives such as `info,picoshift_apiserver=debug`.
+    #[arg(short = 'v', long, default_value = "info")]
+    pub log_level: String,
+    /// Reading requests that run at a time; more are answered with 429.
+    #[arg(long, default_value_t = 3000)]
+    pub max_requests_inflight: usize,
+    /// Changing requests that run at a time; more are answered with 429.
+    #[arg(long, default_value_t = 1500)]
+    pub max_mutating_requests_inflight: usize,
+}
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+impl Args {
+    /// Where to listen.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.bind_address, self.secure_port)
+    }
+}

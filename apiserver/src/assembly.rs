@@ -1,0 +1,136 @@
+//! Puts the server together: the store, admission, the groups and what answers for each path.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use http::{HeaderMap, Request, Response, header};
+use hyper::body::Incoming;
+use kube::Client;
+use picoshift_machinery::body::Body;
+use picoshift_machinery::readiness::{Checks, Shown};
+use tokio::task::JoinSet;
+
+use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, OwnerReferences};
+use crate::authz::Authorizer;
+use crate::discovery::Discovery;
+use crate::groups::{project, route};
+use crate::openapi::OpenApi;
+use crate::registry::Registry;
+use crate::resource::Resource;
+use crate::rest::query::{self, Query};
+use crate::rest::{Handler, RequestContext, Storage};
+use crate::schema::Schemas;
+use crate::server::{Endpoint, Endpoints, respond};
+use crate::store::Engine;
+use crate::store::embedded::{Embedded, Options};
+
+/// What the groups are made from.
+pub struct Ingredients<'a> {
+    /// Client of kube-apiserver under the server's own identity.
+    pub client: Client,
+    /// Who may what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// File of the embedded store.
+    pub data_file: &'a Path,
+    /// Domain of hosts that are generated.
+    pub ingress_domain: &'a str,
+    /// Where the groups register what must be ready.
+    pub checks: &'a Checks,
+}
+
+/// The server's resources, running.
+pub struct Assembly {
+    /// What answers for each path.
+    pub endpoints: Endpoints,
+    /// The store; shut down last.
+    pub engine: Arc<Embedded>,
+    /// Watches on kube-apiserver; they end when this is dropped.
+    pub feeds: JoinSet<()>,
+}
+
+/// Opens the store and starts every group.
+///
+/// # Errors
+/// When the store cannot be opened or read; nothing is served then.
+pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> {
+    let Ingredients { client, authorizer, data_file, ingress_domain, checks } = ingredients;
+    let engine = open_store(data_file).await?;
+    let namespaces = Namespaces::start(client.clone());
+    let synced = Arc::clone(&namespaces);
+    checks.add("namespace-lifecycle-synced", Shown::OnlyReady, move || {
+        if synced.is_synced() { Ok(()) } else { Err("namespaces not read yet".to_owned()) }
+    });
+    let admission = Arc::new(Admission::new(vec![
+        Box::new(NamespaceLifecycle::new(namespaces)),
+        Box::new(OwnerReferences::new(Arc::clone(&authorizer), KindResolver::new(client.clone()))),
+    ]));
+
+    let strategy = route::RouteStrategy::new(Arc::clone(&authorizer), ingress_domain);
+    let store = Arc::clone(&engine) as Arc<dyn Engine>;
+    let routes = Registry::start(store, Arc::new(strategy), admission).await.context("cannot load routes")?;
+
+    let projects = project::start(client, authorizer, project::Config::default());
+    let readiness = projects.readiness;
+    checks.add("project-visibility-synced", Shown::OnlyReady, move || {
+        readiness.check().map_err(|status| status.message)
+    });
+
+    let storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
+    Ok(Assembly { endpoints: endpoints(storages)?, engine, feeds: projects.feed })
+}
+
+/// `/apis` and below, where no resource is named.
+struct DiscoveryEndpoint(Discovery);
+
+#[async_trait]
+impl Endpoint for DiscoveryEndpoint {
+    async fn call(&self, _cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
+        let pretty = query::pretty(&Query::parse(request.uri().query()), user_agent(request.headers()));
+        let found = self.0.respond(request.uri().path(), request.headers(), pretty);
+        found.unwrap_or_else(respond::not_found)
+    }
+}
+
+/// `/openapi/v2`, `/openapi/v3` and below.
+struct OpenApiEndpoint(OpenApi);
+
+#[async_trait]
+impl Endpoint for OpenApiEndpoint {
+    async fn call(&self, _cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
+        let uri = request.uri();
+        let found = self.0.respond(uri.path(), uri.query(), request.headers());
+        found.unwrap_or_else(respond::not_found)
+    }
+}
+
+fn user_agent(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok())
+}
+
+async fn open_store(path: &Path) -> anyhow::Result<Arc<Embedded>> {
+    let owned = path.to_owned();
+    // Opening checks the whole file.
+    tokio::task::spawn_blocking(move || Embedded::open(&owned, Options::default()))
+        .await?
+        .with_context(|| format!("cannot open the store {}", path.display()))
+}
+
+fn endpoints(storages: Vec<Arc<dyn Storage>>) -> anyhow::Result<Endpoints> {
+    let schemas = Arc::new(Schemas::load()?);
+    let resources: Vec<&'static Resource> = storages.iter().map(|storage| storage.resource()).collect();
+    let discovery = Arc::new(DiscoveryEndpoint(Discovery::new(&resources)?));
+    let openapi = Arc::new(OpenApiEndpoint(OpenApi::new(resources)));
+    let mut endpoints = Endpoints::new()
+        .path("/apis", Arc::clone(&discovery) as Arc<dyn Endpoint>)
+        .prefix("/apis/", discovery)
+        .path("/openapi/v2", Arc::clone(&openapi) as Arc<dyn Endpoint>)
+        .path("/openapi/v3", Arc::clone(&openapi) as Arc<dyn Endpoint>)
+        .prefix("/openapi/v3/", openapi);
+    for storage in storages {
+        let resource = storage.resource();
+        endpoints = endpoints.resource(resource, Arc::new(Handler::new(storage, Arc::clone(&schemas))));
+    }
+    Ok(endpoints)
+}

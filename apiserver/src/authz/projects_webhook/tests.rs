@@ -1,0 +1,92 @@
+//! Tests of the webhook that decides about single projects.
+
+use async_trait::async_trait;
+use http_body_util::BodyExt;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::authz::Authorizer;
+use crate::server::metrics::Metrics;
+
+/// Jane, in her group, with her extra, may get in namespace p.
+struct Jane;
+
+#[async_trait]
+impl Authorizer for Jane {
+    async fn authorize(&self, user: &UserInfo, a: &Attributes) -> Result<Decision, Status> {
+        if a.name == "broken" {
+            return Err(Status::internal("no connection"));
+        }
+        let known =
+            user.name == "jane" && user.in_group("team") && user.extra["k"] == ["v"] && user.uid == "u";
+        let asked = a.verb == "get" && a.namespace == "p" && a.name == "p" && a.resource == "projects";
+        Ok(if known && asked { Decision::Allow } else { Decision::Deny { reason: String::new() } })
+    }
+}
+
+async fn ask(attributes: Value) -> Value {
+    let authorizer = CachedAuthorizer::new(Arc::new(Jane), Arc::new(Metrics::new()));
+    let review = json!({
+        "kind": "SubjectAccessReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "metadata": {},
+        "spec": {
+            "user": "jane", "uid": "u", "groups": ["team"], "extra": {"k": ["v"]},
+            "resourceAttributes": attributes,
+        },
+    });
+    let response = answer(&authorizer, &Bytes::from(review.to_string())).await;
+    assert_eq!(response.status(), 200);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(answer["kind"], "SubjectAccessReview");
+    assert_ne!(answer["status"]["denied"], true, "never more than no opinion");
+    answer["status"].clone()
+}
+
+fn project(verb: &str, name: &str) -> Value {
+    json!({"group": "project.openshift.io", "version": "v1", "resource": "projects", "verb": verb, "name": name})
+}
+
+#[tokio::test]
+async fn decides_in_the_namespace_of_the_project() {
+    assert_eq!(ask(project("get", "p")).await["allowed"], true);
+    assert_eq!(ask(project("delete", "p")).await["allowed"], false);
+    assert_eq!(ask(project("get", "q")).await["allowed"], false);
+    let broken = ask(project("get", "broken")).await;
+    assert_eq!(broken["allowed"], false);
+    assert!(broken["evaluationError"].as_str().unwrap().contains("no connection"));
+}
+
+#[tokio::test]
+async fn has_no_opinion_about_anything_else() {
+    for (key, value) in [("namespace", "p"), ("group", ""), ("resource", "routes"), ("name", "")] {
+        let mut other = project("get", "p");
+        other[key] = value.into();
+        assert_eq!(ask(other).await["allowed"], false, "{key}");
+    }
+    assert_eq!(ask(Value::Null).await["allowed"], false);
+}
+
+#[test]
+fn only_one_client_is_admitted_and_only_by_certificate() {
+    let user = |name: &str| UserInfo { name: name.to_owned(), ..UserInfo::default() };
+    let identity = |name: &str, method| Identity::new(user(name), method);
+    assert!(admit(&identity(CLIENT, Method::ClientCertificate), "post").is_ok());
+    for other in [Method::FrontProxy, Method::BearerToken, Method::Impersonation, Method::Anonymous] {
+        assert_eq!(admit(&identity(CLIENT, other), "post").unwrap_err().code, 403);
+    }
+    let error = admit(&identity("jane", Method::ClientCertificate), "post").unwrap_err();
+    assert_eq!(error.message, "forbidden: User \"jane\" cannot post path \"/authorization/projects\"");
+}
+
+proptest! {
+    #[test]
+    fn any_body_is_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let authorizer = CachedAuthorizer::new(Arc::new(Jane), Arc::new(Metrics::new()));
+        let response = runtime.block_on(answer(&authorizer, &Bytes::from(bytes)));
+        prop_assert!(response.status() == 400 || response.status() == 200);
+    }
+}

@@ -1,0 +1,202 @@
+//! Request bodies: bytes and a content type → an object that fits its schema, or the error that kube-apiserver gives.
+
+mod delete_options;
+mod identity;
+pub mod json;
+pub mod node;
+mod yaml;
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http_body::Body;
+use http_body_util::BodyExt;
+use picoshift_machinery::{Object, Status};
+
+pub use delete_options::decode_delete_options;
+use identity::Identity;
+use node::Node;
+
+use crate::resource::Resource;
+use crate::schema::{self, FieldValidation, Schemas};
+
+/// The largest body that is read.
+pub const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// The name that the real server's registry of types has in its errors.
+const SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
+
+/// A decoded body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    /// The object, as the Go type would be encoded; `apiVersion` and `kind` are those of the resource.
+    pub object: Object,
+    /// Texts for `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+/// A parsed patch document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatchDocument {
+    /// The document.
+    pub value: serde_json::Value,
+    /// `duplicate field "spec.host"`: fields that appear twice, for `Schemas::check_patched`.
+    pub strict: Vec<String>,
+}
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Json,
+    Yaml,
+}
+
+/// Reads a whole body.
+///
+/// # Errors
+/// 413 above `limit` bytes; 400 when the client stops sending.
+pub async fn read_body<B>(mut body: B, limit: usize) -> Result<Bytes, Status>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let too_large = || {
+        let message = format!("Request entity too large: limit is {limit}");
+        Status::failure(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    };
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let mut first = Bytes::new();
+    let mut more = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Status::bad_request(format!("the body could not be read: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + more.len() + data.len() > limit {
+            return Err(too_large());
+        }
+        // Most bodies are one frame, which is not copied.
+        if first.is_empty() && more.is_empty() {
+            first = data;
+        } else {
+            if more.is_empty() {
+                more.extend_from_slice(&std::mem::take(&mut first));
+            }
+            more.extend_from_slice(&data);
+        }
+    }
+    Ok(if more.is_empty() { first } else { more.freeze() })
+}
+
+/// Decodes the body of a create or an update.
+///
+/// # Errors
+/// 415 for a content type that is not read, 400 for everything that is wrong with the body.
+pub fn decode_object(
+    schemas: &Schemas,
+    resource: &Resource,
+    content_type: Option<&str>,
+    body: &[u8],
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
+    let encoding = encoding(content_type)?;
+    let wanted = resource.gvk.kind;
+    let unrecognized = |why: String| {
+        let message = format!(
+            "the object provided is unrecognized (must be of type {wanted}): {why} ({})",
+            summary(body)
+        );
+        Status::bad_request(message)
+    };
+    let parsed = parse(encoding, body).map_err(unrecognized)?;
+    let identity = Identity::of(&parsed.node).map_err(unrecognized)?.or(resource.gvk);
+    let refused = |why: &str| schema::cannot_be_handled(&identity.kind, &identity.version, wanted, why);
+    if !identity.is(resource.gvk) {
+        return Err(refused(&identity.not_registered(SCHEME)));
+    }
+    let strict = validation != FieldValidation::Ignore;
+    let checked = schemas.decode(resource, parsed.node, strict).map_err(|error| refused(&error.0))?;
+    if validation == FieldValidation::Strict && (!checked.strict.is_empty() || !parsed.repeated.is_empty()) {
+        let mut errors = checked.strict;
+        if !parsed.repeated.is_empty() {
+            errors.insert(0, yaml::strict_error(&parsed.repeated));
+        }
+        return Err(refused(&schema::strict_error(&errors)));
+    }
+    let mut object = checked.object;
+    object.0.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
+    object.0.insert("kind".to_owned(), wanted.into());
+    let mut warnings = if strict { parsed.repeated } else { Vec::new() };
+    warnings.extend(checked.strict);
+    Ok(Decoded { object, warnings })
+}
+
+/// Parses a JSON or merge patch, both of which are JSON.
+///
+/// # Errors
+/// 400.
+pub fn decode_patch(body: &[u8]) -> Result<PatchDocument, Status> {
+    let node =
+        json::parse(body).map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    let mut strict = Vec::new();
+    node.duplicates("", &mut strict);
+    strict.truncate(100);
+    if matches!(node, Node::List(_)) {
+        strict.iter_mut().for_each(|text| text.insert_str(0, "json patch "));
+    }
+    Ok(PatchDocument { value: node.into_value(), strict })
+}
+
+/// A parsed body.
+struct Parsed {
+    node: Node,
+    /// YAML: `line 4: key "host" already set in map`.
+    repeated: Vec<String>,
+}
+
+fn parse(encoding: Encoding, body: &[u8]) -> Result<Parsed, String> {
+    match encoding {
+        Encoding::Json => json::parse(body)
+            .map(|node| Parsed { node, repeated: Vec::new() })
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}")),
+        Encoding::Yaml => yaml::parse(body),
+    }
+}
+
+/// The encoding that a content type names; JSON where there is none.
+fn encoding(content_type: Option<&str>) -> Result<Encoding, Status> {
+    let text = content_type.unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    match essence {
+        "" if text.is_empty() => Ok(Encoding::Json),
+        _ if essence.eq_ignore_ascii_case("application/json") => Ok(Encoding::Json),
+        _ if essence.eq_ignore_ascii_case("application/yaml") => Ok(Encoding::Yaml),
+        _ => Err(Status::failure(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: \
+             application/json, application/yaml",
+        )),
+    }
+}
+
+/// The beginning of a body for error messages: as text when it looks like JSON, else in hexadecimal digits.
+fn summary(body: &[u8]) -> String {
+    const LENGTH: usize = 30;
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let head = &body[..body.len().min(LENGTH)];
+    let mut text = if body[0] == b'{' {
+        String::from_utf8_lossy(head).into_owned()
+    } else {
+        head.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    if body.len() > LENGTH {
+        text.push_str(" ...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Which kind a document says it is.
+
+use picoshift_machinery::GroupVersionKind;
+use picoshift_machinery::field_error::quote;
+
+use super::node::Node;
+
+/// Group, version and kind of a document, empty where it says none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+}
+
+/// How Go prints the struct that it reads `apiVersion` and `kind` into.
+const GO_STRUCT: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+impl Identity {
+    /// Reads `apiVersion` and `kind`, whose names may be in any case here, as in Go's `encoding/json`.
+    pub(super) fn of(document: &Node) -> Result<Self, String> {
+        let unreadable = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+        let members = match document {
+            Node::Map(members) => members.as_slice(),
+            Node::Null => &[],
+            other => {
+                let kind = other.kind();
+                return Err(unreadable(format!(
+                    "json: cannot unmarshal {kind} into Go value of type {GO_STRUCT}"
+                )));
+            }
+        };
+        let mut api_version = "";
+        let mut kind = "";
+        for (name, value) in members {
+            let (slot, field) = if name.eq_ignore_ascii_case("apiVersion") {
+                (&mut api_version, "apiVersion")
+            } else if name.eq_ignore_ascii_case("kind") {
+                (&mut kind, "kind")
+            } else {
+                continue;
+            };
+            match value {
+                Node::Text(text) => *slot = text,
+                Node::Null => {}
+                other => {
+                    let found = other.kind();
+                    return Err(unreadable(format!(
+                        "json: cannot unmarshal {found} into Go struct field .{field} of type string"
+                    )));
+                }
+            }
+        }
+        let (group, version) = match api_version.split('/').collect::<Vec<_>>().as_slice() {
+            [""] | ["", ""] => ("", ""),
+            [version] => ("", *version),
+            [group, version] => (*group, *version),
+            _ => return Err(format!("unexpected GroupVersion string: {api_version}")),
+        };
+        Ok(Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() })
+    }
+
+    /// Fills in what the document leaves out.
+    pub(super) fn or(mut self, default: GroupVersionKind) -> Self {
+        if self.kind.is_empty() {
+            default.kind.clone_into(&mut self.kind);
+        }
+        if self.version.is_empty() && (self.group.is_empty() || self.group == default.group) {
+            default.group.clone_into(&mut self.group);
+            default.version.clone_into(&mut self.version);
+        }
+        self
+    }
+
+    /// Whether it is `gvk`.
+    pub(super) fn is(&self, gvk: GroupVersionKind) -> bool {
+        self.group == gvk.group && self.version == gvk.version && self.kind == gvk.kind
+    }
+
+    /// `group/version`.
+    pub(super) fn api_version(&self) -> String {
+        picoshift_machinery::group_version::api_version(&self.group, &self.version)
+    }
+
+    /// The text about a kind that is not known.
+    pub(super) fn not_registered(&self, scheme: &str) -> String {
+        let (kind, version) = (quote(&self.kind), quote(&self.api_version()));
+        format!("no kind {kind} is registered for version {version} in scheme {}", quote(scheme))
+    }
+}

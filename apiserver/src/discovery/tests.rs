@@ -1,0 +1,129 @@
+//! The recorded documents of the real server, for the groups that are served here.
+
+use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::BodyExt;
+use picoshift_machinery::GroupVersionKind;
+use picoshift_machinery::body::Body;
+
+use super::Discovery;
+use crate::resource::{Resource, Subresource, Verb};
+
+const PLAIN: Resource = Resource {
+    gvk: GroupVersionKind { group: "project.openshift.io", version: "v1", kind: "Project" },
+    plural: "projects",
+    singular: "project",
+    namespaced: false,
+    verbs: &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch],
+    short_names: &[],
+    categories: &[],
+    subresources: &[],
+    columns: &[],
+    field_labels: &[],
+    schema: "",
+};
+static PROJECTS: Resource = PLAIN;
+static PROJECT_REQUESTS: Resource = Resource {
+    gvk: GroupVersionKind { kind: "ProjectRequest", ..PLAIN.gvk },
+    plural: "projectrequests",
+    singular: "projectrequest",
+    verbs: &[Verb::Create, Verb::List],
+    ..PLAIN
+};
+static ROUTES: Resource = Resource {
+    gvk: GroupVersionKind { group: "route.openshift.io", version: "v1", kind: "Route" },
+    plural: "routes",
+    singular: "route",
+    namespaced: true,
+    verbs: &[
+        Verb::Create,
+        Verb::Delete,
+        Verb::DeleteCollection,
+        Verb::Get,
+        Verb::List,
+        Verb::Patch,
+        Verb::Update,
+        Verb::Watch,
+    ],
+    categories: &["all"],
+    subresources: &[Subresource { name: "status", verbs: &[Verb::Get, Verb::Patch, Verb::Update] }],
+    ..PLAIN
+};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+fn discovery() -> Discovery {
+    Discovery::new(&[&ROUTES, &PROJECTS, &PROJECT_REQUESTS]).unwrap()
+}
+
+async fn get(path: &str, accept: &'static str) -> (Response<()>, String) {
+    let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+    split(discovery().respond(path, &headers, false).unwrap()).await
+}
+
+async fn split(response: Response<Body>) -> (Response<()>, String) {
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    (Response::from_parts(parts, ()), String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn resource_lists_are_the_recorded_ones() {
+    let (_, text) = get("/apis/project.openshift.io/v1", "").await;
+    assert_eq!(
+        text.trim_end(),
+        r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"project.openshift.io/v1","resources":[{"name":"projectrequests","singularName":"projectrequest","namespaced":false,"kind":"ProjectRequest","verbs":["create","list"]},{"name":"projects","singularName":"project","namespaced":false,"kind":"Project","verbs":["create","delete","get","list","patch","update","watch"]}]}"#
+    );
+    let (_, text) = get("/apis/route.openshift.io/v1/", "application/json").await;
+    assert_eq!(
+        text.trim_end(),
+        r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"route.openshift.io/v1","resources":[{"name":"routes","singularName":"route","namespaced":true,"kind":"Route","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"categories":["all"],"storageVersionHash":"jo1F7GfnXH4="},{"name":"routes/status","singularName":"","namespaced":true,"kind":"Route","verbs":["get","patch","update"]}]}"#
+    );
+}
+
+#[tokio::test]
+async fn groups_are_listed() {
+    let (_, text) = get("/apis", "application/json").await;
+    assert_eq!(
+        text.trim_end(),
+        r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"project.openshift.io","versions":[{"groupVersion":"project.openshift.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"project.openshift.io/v1","version":"v1"}},{"name":"route.openshift.io","versions":[{"groupVersion":"route.openshift.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"route.openshift.io/v1","version":"v1"}}]}"#
+    );
+    let (_, text) = get("/apis/route.openshift.io", "*/*").await;
+    assert!(
+        text.starts_with(r#"{"kind":"APIGroup","apiVersion":"v1","name":"route.openshift.io","versions":[{"#)
+    );
+}
+
+#[tokio::test]
+async fn aggregated_discovery_has_an_entity_tag() {
+    let (response, text) = get("/apis", AGGREGATED).await;
+    assert_eq!(response.headers()[CONTENT_TYPE], AGGREGATED);
+    assert!(text.starts_with(
+        r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{"name":"project.openshift.io"},"versions":[{"version":"v1","resources":[{"resource":"projectrequests","responseKind":{"group":"","version":"","kind":"ProjectRequest"},"scope":"Cluster","singularResource":"projectrequest","verbs":["create","list"]}"#
+    ), "{text}");
+    assert!(text.contains(
+        r#""categories":["all"],"subresources":[{"subresource":"status","responseKind":{"group":"","version":"","kind":"Route"},"verbs":["get","patch","update"]}]}],"freshness":"Current"}]}]}"#
+    ), "{text}");
+    let tag = response.headers()[ETAG].clone();
+    assert_eq!(tag.len(), 130);
+    let headers =
+        HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(AGGREGATED)), (IF_NONE_MATCH, tag)]);
+    let (response, text) = split(discovery().respond("/apis", &headers, false).unwrap()).await;
+    assert_eq!((response.status(), text.as_str()), (StatusCode::NOT_MODIFIED, ""));
+}
+
+#[tokio::test]
+async fn clauses_are_tried_in_order() {
+    let both = "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList,\
+                application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+    let (_, text) = get("/apis", both).await;
+    assert!(text.contains("\"apiVersion\":\"apidiscovery.k8s.io/v2beta1\""));
+    let (response, text) = get("/apis/route.openshift.io", both).await;
+    assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+    assert!(text.contains("APIGroup"));
+    let (_, text) = get("/apis", "application/vnd.kubernetes.protobuf, application/yaml").await;
+    assert!(text.contains("kind: APIGroupList"), "{text}");
+    let (response, _) = get("/apis", "text/html").await;
+    assert_eq!(response.status(), StatusCode::NOT_ACCEPTABLE);
+    assert!(discovery().respond("/apis/nope.io", &HeaderMap::new(), false).is_none());
+}

@@ -1,0 +1,174 @@
+//! Rules of metadata that hold for every kind: `k8s.io/apimachinery/pkg/api/validation`.
+
+use std::collections::BTreeSet;
+
+use picoshift_machinery::names::{label_value, qualified_name_errors};
+use picoshift_machinery::{FieldError, Object};
+use serde_json::Value;
+
+const FIELD_IMMUTABLE: &str = "field is immutable";
+/// Limit of all annotations together, in bytes.
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+/// Errors of a new object's metadata; `name_rule` checks names.
+pub(crate) fn create(object: &Object, name_rule: fn(&str) -> Vec<String>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let prefix = object.generate_name();
+    if !prefix.is_empty() {
+        errors.extend(
+            name_rule(prefix)
+                .into_iter()
+                .map(|e| FieldError::invalid_str("metadata.generateName", prefix, e)),
+        );
+    }
+    let name = object.name();
+    if name.is_empty() {
+        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+    } else {
+        errors.extend(name_rule(name).into_iter().map(|e| FieldError::invalid_str("metadata.name", name, e)));
+    }
+    if let Some(generation) = object.generation().filter(|g| *g < 0) {
+        errors.push(FieldError::invalid(
+            "metadata.generation",
+            &generation.into(),
+            "must be greater than or equal to 0",
+        ));
+    }
+    errors.extend(maps(object));
+    let finalizers = object.finalizers();
+    for finalizer in &finalizers {
+        errors.extend(
+            qualified_name_errors(finalizer)
+                .into_iter()
+                .map(|e| FieldError::invalid_str("metadata.finalizers", finalizer, e)),
+        );
+    }
+    if ["orphan", "foregroundDeletion"].iter().all(|f| finalizers.contains(f)) {
+        errors.push(FieldError::invalid(
+            "metadata.finalizers",
+            &finalizers.as_slice().into(),
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        ));
+    }
+    errors
+}
+
+/// Errors of a changed object's metadata.
+pub(crate) fn update(new: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if old.deletion_timestamp().is_some() {
+        let had: BTreeSet<&str> = old.finalizers().into_iter().collect();
+        let extra: BTreeSet<&str> = new.finalizers().into_iter().filter(|f| !had.contains(f)).collect();
+        if !extra.is_empty() {
+            let list: Vec<String> = extra.iter().map(|f| format!("{f:?}")).collect();
+            errors.push(FieldError::forbidden(
+                "metadata.finalizers",
+                format!(
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    list.join(", ")
+                ),
+            ));
+        }
+    }
+    if new.resource_version().is_empty() {
+        errors.push(FieldError::invalid_str(
+            "metadata.resourceVersion",
+            "",
+            "must be specified for an update",
+        ));
+    }
+    let generation = new.generation().unwrap_or(0);
+    if generation < old.generation().unwrap_or(0) {
+        errors.push(FieldError::invalid(
+            "metadata.generation",
+            &generation.into(),
+            "must not be decremented",
+        ));
+    }
+    for field in ["name", "namespace", "uid"] {
+        let value = new.str_at(&["metadata", field]);
+        if value != old.str_at(&["metadata", field]) {
+            errors.push(FieldError::invalid_str(format!("metadata.{field}"), value, FIELD_IMMUTABLE));
+        }
+    }
+    for field in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let value = new.at(&["metadata", field]).unwrap_or(&Value::Null);
+        if value != old.at(&["metadata", field]).unwrap_or(&Value::Null) {
+            errors.push(FieldError::invalid(format!("metadata.{field}"), value, FIELD_IMMUTABLE));
+        }
+    }
+    errors.extend(maps(new));
+    errors
+}
+
+/// Errors of labels, annotations and owner references.
+fn maps(object: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (key, value) in object.labels() {
+        errors.extend(
+            qualified_name_errors(key)
+                .into_iter()
+                .map(|e| FieldError::invalid_str("metadata.labels", key, e)),
+        );
+        if let Err(e) = label_value(value) {
+            errors.push(FieldError::invalid_str("metadata.labels", value, e));
+        }
+    }
+    let annotations = object.annotations();
+    for key in annotations.keys() {
+        errors.extend(
+            qualified_name_errors(&key.to_lowercase())
+                .into_iter()
+                .map(|e| FieldError::invalid_str("metadata.annotations", key, e)),
+        );
+    }
+    if annotations.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>() > ANNOTATIONS_MAX {
+        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_MAX));
+    }
+    errors.extend(owners(object));
+    errors
+}
+
+fn owners(object: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let Some(Value::Array(references)) = object.at(&["metadata", "ownerReferences"]) else { return errors };
+    let path = "metadata.ownerReferences";
+    let mut controller: Option<String> = None;
+    for reference in references {
+        let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("apiVersion");
+        if api_version.rsplit('/').next().unwrap_or_default().is_empty() {
+            errors.push(FieldError::invalid_str(
+                format!("{path}.apiVersion"),
+                api_version,
+                "version must not be empty",
+            ));
+        }
+        for field in ["kind", "name", "uid"] {
+            if text(field).is_empty() {
+                errors.push(FieldError::invalid_str(format!("{path}.{field}"), "", "must not be empty"));
+            }
+        }
+        if api_version == "v1" && text("kind") == "Event" {
+            errors.push(FieldError::invalid(
+                path,
+                reference,
+                "/v1, Kind=Event is disallowed from being an owner",
+            ));
+        }
+        if reference.get("controller").and_then(Value::as_bool) == Some(true) {
+            let this = format!("{}/{}", text("kind"), text("name"));
+            match &controller {
+                Some(first) => errors.push(FieldError::invalid(
+                    path,
+                    &references.as_slice().into(),
+                    format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                    ),
+                )),
+                None => controller = Some(this),
+            }
+        }
+    }
+    errors
+}

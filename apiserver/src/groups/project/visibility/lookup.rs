@@ -1,0 +1,91 @@
+//! What the index answers: what a viewer sees, at the cost of what is returned.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::index::{Index, Key};
+use super::rules::Names;
+use super::subjects::{Limit, Subject, Viewer};
+use crate::rest::Item;
+
+impl Index {
+    /// What token scopes let through: `user:full` and `user:list-projects` all, `role:NAME:NAMESPACE` its namespace
+    /// (`*` all) when the ClusterRole shows namespaces without wildcards (`:!` at the end: with them), others nothing.
+    #[must_use]
+    pub(crate) fn limit(&self, scopes: &[String]) -> Limit {
+        if scopes.is_empty() {
+            return Limit::None;
+        }
+        let mut names = BTreeSet::new();
+        for scope in scopes {
+            match self.scope_namespace(scope) {
+                Some("*") => return Limit::None,
+                Some(namespace) => {
+                    names.insert(Box::from(namespace));
+                }
+                None => {}
+            }
+        }
+        Limit::Only(names)
+    }
+
+    fn scope_namespace<'a>(&self, scope: &'a str) -> Option<&'a str> {
+        if matches!(scope, "user:full" | "user:list-projects") {
+            return Some("*");
+        }
+        let rest = scope.strip_prefix("role:")?;
+        let (rest, escalating) = rest.strip_suffix(":!").map_or((rest, false), |r| (r, true));
+        let (role, namespace) = rest.rsplit_once(':').filter(|(r, n)| !r.is_empty() && !n.is_empty())?;
+        let access = self.roles.get(&Key::new("", role))?;
+        let shows = if escalating { access.names == Names::All } else { access.scoped };
+        shows.then_some(namespace)
+    }
+
+    /// A project by name, whoever asks.
+    #[must_use]
+    pub(crate) fn project(&self, name: &str) -> Option<&Arc<Item>> {
+        self.namespaces.get(name)
+    }
+
+    /// All projects, whoever asks, sorted by name.
+    pub(crate) fn projects(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Item>)> {
+        self.namespaces.iter()
+    }
+
+    /// How many of the viewer's subjects see every namespace.
+    pub(crate) fn sees_all(&self, viewer: &Viewer) -> usize {
+        let granted = |s: &&Subject| self.grants.get(*s).is_some_and(|g| g.all > 0);
+        viewer.subjects.iter().filter(granted).count() + usize::from(viewer.master)
+    }
+
+    /// How many of the viewer's subjects see a namespace by its name.
+    pub(crate) fn sees_by_name(&self, viewer: &Viewer, namespace: &str) -> usize {
+        let granted = |s: &&Subject| self.grants.get(*s).is_some_and(|g| g.names.contains_key(namespace));
+        viewer.subjects.iter().filter(granted).count()
+    }
+
+    /// Whether the viewer sees a namespace, if it is there.
+    #[must_use]
+    pub(crate) fn sees(&self, viewer: &Viewer, namespace: &str) -> bool {
+        viewer.limit.allows(namespace)
+            && (self.sees_all(viewer) > 0 || self.sees_by_name(viewer, namespace) > 0)
+    }
+
+    /// The projects that a viewer sees, sorted by name; costs what it returns.
+    #[must_use]
+    pub(crate) fn visible(&self, viewer: &Viewer) -> Vec<Arc<Item>> {
+        match (&viewer.limit, self.sees_all(viewer) > 0) {
+            (Limit::Only(names), _) => names
+                .iter()
+                .filter(|n| self.sees(viewer, n))
+                .filter_map(|n| self.namespaces.get(&**n).cloned())
+                .collect(),
+            (Limit::None, true) => self.namespaces.values().cloned().collect(),
+            (Limit::None, false) => {
+                let grants = viewer.subjects.iter().filter_map(|s| self.grants.get(s));
+                let names: BTreeSet<&Arc<str>> = grants.flat_map(|g| g.names.keys()).collect();
+                names.into_iter().filter_map(|n| self.namespaces.get(n).cloned()).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Whom RBAC grants something, and who looks at projects.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use picoshift_machinery::UserInfo;
+use picoshift_machinery::user_info::MASTERS;
+use serde::Deserialize;
+
+/// Whom a binding names. A service account is the user of its name, as RBAC sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// A user by name.
+    User(Arc<str>),
+    /// A group by name.
+    Group(Arc<str>),
+}
+
+/// `subjects[]` of a binding, as far as it matters.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct SubjectDoc {
+    /// `User`, `Group` or `ServiceAccount`.
+    #[serde(default)]
+    pub(crate) kind: String,
+    /// The name.
+    #[serde(default)]
+    pub(crate) name: String,
+    /// Namespace of a service account.
+    #[serde(default)]
+    pub(crate) namespace: String,
+}
+
+impl SubjectDoc {
+    /// The subject in a binding of `binding_namespace` (empty for a ClusterRoleBinding); `None` where RBAC matches
+    /// nobody.
+    #[must_use]
+    pub(crate) fn subject(&self, binding_namespace: &str) -> Option<Subject> {
+        match self.kind.as_str() {
+            "User" => Some(Subject::User(self.name.as_str().into())),
+            "Group" => Some(Subject::Group(self.name.as_str().into())),
+            "ServiceAccount" => {
+                let own = if self.namespace.is_empty() { binding_namespace } else { &self.namespace };
+                (!own.is_empty())
+                    .then(|| Subject::User(format!("system:serviceaccount:{own}:{}", self.name).into()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Which namespaces the token scopes of a request let through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// All.
+    None,
+    /// These only.
+    Only(BTreeSet<Box<str>>),
+}
+
+impl Limit {
+    /// Whether the limit lets a namespace through.
+    #[must_use]
+    pub(crate) fn allows(&self, namespace: &str) -> bool {
+        match self {
+            Self::None => true,
+            Self::Only(names) => names.contains(namespace),
+        }
+    }
+}
+
+/// Who looks: fixed for a list or for the whole life of a watch.
+#[derive(Clone, Debug)]
+pub(crate) struct Viewer {
+    /// The user and its groups, each once.
+    pub(crate) subjects: Box<[Subject]>,
+    /// Whether the viewer is in `system:masters`, which RBAC never denies.
+    pub(crate) master: bool,
+    /// What token scopes let through.
+    pub(crate) limit: Limit,
+}
+
+impl Viewer {
+    /// A viewer from a request's user; `limit` comes from `Index::limit`.
+    #[must_use]
+    pub(crate) fn new(user: &UserInfo, limit: Limit) -> Self {
+        let mut subjects = vec![Subject::User(user.name.as_str().into())];
+        let groups: BTreeSet<&str> = user.groups.iter().map(String::as_str).collect();
+        subjects.extend(groups.into_iter().map(|g| Subject::Group(g.into())));
+        Self { subjects: subjects.into(), master: user.in_group(MASTERS), limit }
+    }
+
+    /// A viewer who sees nothing.
+    #[must_use]
+    pub(crate) fn nobody() -> Self {
+        Self { subjects: Box::default(), master: false, limit: Limit::Only(BTreeSet::new()) }
+    }
+
+    /// Whether a subject is this viewer.
+    pub(crate) fn is(&self, subject: &Subject) -> bool {
+        self.subjects.contains(subject)
+    }
+}

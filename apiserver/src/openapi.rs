@@ -1,0 +1,241 @@
+//! OpenAPI documents: `/openapi/v2` for all groups together, `/openapi/v3` one by one.
+//!
+//! In: resource descriptions and the definitions that the build embedded. Out: answers with entity tags. The documents
+//! are made at the first request and kept compressed.
+
+mod operations;
+mod parameters;
+mod v2;
+mod v3;
+
+use std::io::{Read, Write};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH,
+    LOCATION, VARY,
+};
+use http::{HeaderMap, Response, StatusCode};
+use picoshift_machinery::body::{self, Body};
+use picoshift_machinery::media_type;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha512};
+
+use crate::discovery::{hexadecimal, set};
+use crate::resource::Resource;
+use crate::rest::query::Query;
+use crate::schema;
+
+/// The title that the real server's documents have.
+const TITLE: &str = "OpenShift API (with Kubernetes)";
+/// The version in the documents.
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// A document could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenApiError {
+    /// The definitions cannot be read, or a document cannot be written.
+    #[error("OpenAPI document: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A document cannot be compressed.
+    #[error("OpenAPI document: {0}")]
+    Compression(#[from] std::io::Error),
+}
+
+/// Definitions by name.
+type Definitions = Map<String, Value>;
+
+/// The documents of all groups.
+#[derive(Debug)]
+pub struct OpenApi {
+    resources: Vec<&'static Resource>,
+    documents: OnceLock<Option<Documents>>,
+}
+
+#[derive(Debug)]
+struct Documents {
+    v2: Document,
+    index: Document,
+    /// By key: `apis`, `apis/GROUP`, `apis/GROUP/VERSION`.
+    v3: Vec<(String, Document)>,
+}
+
+/// One document, compressed.
+#[derive(Debug)]
+struct Document {
+    compressed: Bytes,
+    length: usize,
+    /// SHA-512 in upper-case hexadecimal digits.
+    digest: String,
+}
+
+impl Document {
+    fn new(value: &Value) -> Result<Self, OpenApiError> {
+        let json = serde_json::to_vec(value)?;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&json)?;
+        Ok(Self {
+            compressed: encoder.finish()?.into(),
+            length: json.len(),
+            digest: hexadecimal(&Sha512::digest(&json)),
+        })
+    }
+
+    fn plain(&self) -> Result<Vec<u8>, std::io::Error> {
+        let mut out = Vec::with_capacity(self.length);
+        GzDecoder::new(&*self.compressed).read_to_end(&mut out)?;
+        Ok(out)
+    }
+}
+
+impl OpenApi {
+    /// The documents of `resources`, which are made when they are first asked for.
+    #[must_use]
+    pub fn new(resources: Vec<&'static Resource>) -> Self {
+        Self { resources, documents: OnceLock::new() }
+    }
+
+    /// Makes the documents now. For a server that wants to know before it is ready.
+    ///
+    /// # Errors
+    /// [`OpenApiError`]; only a broken build has one.
+    pub fn check(&self) -> Result<(), OpenApiError> {
+        self.build().map(|_| ())
+    }
+
+    /// Answers a GET of `/openapi/v2`, `/openapi/v3` or below; `None` for any other path.
+    #[must_use]
+    pub fn respond(&self, path: &str, query: Option<&str>, headers: &HeaderMap) -> Option<Response<Body>> {
+        let rest = path.strip_prefix("/openapi/")?;
+        let Some(documents) = self.documents.get_or_init(|| self.build_logged()) else {
+            return Some(empty(StatusCode::SERVICE_UNAVAILABLE));
+        };
+        match rest {
+            "v2" => Some(negotiated(&documents.v2, "spec.v2", headers)),
+            "v3" | "v3/" => Some(serve(&documents.index, headers)),
+            _ => {
+                let key = rest.strip_prefix("v3/")?;
+                let (key, document) = documents.v3.iter().find(|(known, _)| known == key)?;
+                Some(versioned(key, document, query, headers))
+            }
+        }
+    }
+
+    fn build_logged(&self) -> Option<Documents> {
+        self.build().inspect_err(|error| tracing::error!(%error, "no OpenAPI documents")).ok()
+    }
+
+    fn build(&self) -> Result<Documents, OpenApiError> {
+        let definitions: Definitions = serde_json::from_str(schema::definitions()?)?;
+        let v3 = v3::documents(&self.resources, &definitions)
+            .into_iter()
+            .map(|(key, value)| Ok((key, Document::new(&value)?)))
+            .collect::<Result<Vec<_>, OpenApiError>>()?;
+        let paths: Map<String, Value> = v3
+            .iter()
+            .map(|(key, d)| (key.clone(), json!({ "serverRelativeURL": relative_url(key, d) })))
+            .collect();
+        Ok(Documents {
+            v2: Document::new(&v2::document(&self.resources, &definitions))?,
+            index: Document::new(&json!({ "paths": paths }))?,
+            v3,
+        })
+    }
+}
+
+fn relative_url(key: &str, document: &Document) -> String {
+    format!("/openapi/v3/{key}?hash={}", document.digest)
+}
+
+/// One group version of v3; with its hash in the query it may be kept for good.
+fn versioned(key: &str, document: &Document, query: Option<&str>, headers: &HeaderMap) -> Response<Body> {
+    let query = Query::parse(query);
+    let hash = query.first("hash").filter(|hash| !hash.is_empty());
+    if hash.is_some_and(|hash| hash != document.digest) {
+        let mut response = empty(StatusCode::MOVED_PERMANENTLY);
+        set(&mut response, LOCATION, &relative_url(key, document));
+        set(&mut response, VARY, "Accept");
+        return response;
+    }
+    let mut response = negotiated(document, "spec.v3", headers);
+    if hash.is_some() && response.status() != StatusCode::NOT_ACCEPTABLE {
+        set(&mut response, CACHE_CONTROL, "public, immutable");
+        set(&mut response, EXPIRES, &in_a_year());
+    }
+    response
+}
+
+fn in_a_year() -> String {
+    let time = SystemTime::now() + Duration::from_secs(365 * 24 * 60 * 60);
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let stamp = jiff::Timestamp::from_second(i64::try_from(seconds).unwrap_or_default()).unwrap_or_default();
+    stamp.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+/// JSON for who takes JSON, and for who asks for OpenAPI's own protobuf, which is not written here: the content type
+/// says what it is.
+fn negotiated(document: &Document, protobuf: &str, headers: &HeaderMap) -> Response<Body> {
+    let accept = headers.get(ACCEPT).and_then(|a| a.to_str().ok()).filter(|a| !a.is_empty()).unwrap_or("*/*");
+    let acceptable = media_type::parse(accept).iter().any(|clause| {
+        let own =
+            clause.sub.strip_prefix("com.github.proto-openapi.").is_some_and(|s| s.starts_with(protobuf));
+        matches!(clause.main, "application" | "*") && (own || matches!(clause.sub, "json" | "*"))
+    });
+    if acceptable {
+        serve(document, headers)
+    } else {
+        let mut response = empty(StatusCode::NOT_ACCEPTABLE);
+        set(&mut response, VARY, "Accept");
+        response
+    }
+}
+
+fn serve(document: &Document, headers: &HeaderMap) -> Response<Body> {
+    let tag = format!("\"{}\"", document.digest);
+    let known = headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).is_some_and(|sent| {
+        sent.split(',').map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
+    });
+    let mut response = if known { empty(StatusCode::NOT_MODIFIED) } else { content(document, headers) };
+    set(&mut response, ETAG, &tag);
+    set(&mut response, VARY, "Accept, Accept-Encoding");
+    response
+}
+
+fn content(document: &Document, headers: &HeaderMap) -> Response<Body> {
+    let gzip = headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).is_some_and(takes_gzip);
+    let mut response = if gzip {
+        let mut response = Response::new(body::full(document.compressed.clone()));
+        set(&mut response, CONTENT_ENCODING, "gzip");
+        response
+    } else {
+        match document.plain() {
+            Ok(bytes) => Response::new(body::full(bytes)),
+            Err(_) => return empty(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    };
+    set(&mut response, CONTENT_TYPE, "application/json");
+    set(&mut response, CACHE_CONTROL, "no-cache, private");
+    response
+}
+
+fn takes_gzip(header: &str) -> bool {
+    header.split(',').any(|part| {
+        let mut words = part.split(';').map(str::trim);
+        let gzip = words.next() == Some("gzip");
+        gzip && !words.any(|w| w.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
+    })
+}
+
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! The served state of one stored resource: every object encoded once, the events that watches replay, and a signal
+//! that wakes them. Fed by the store, in revision order, before a write is acknowledged.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use picoshift_machinery::Object;
+use tokio::sync::watch;
+
+use super::strategy::{Stored, Strategy};
+use super::tree::ItemTree;
+use crate::rest::Item;
+use crate::store::{Change, ChangeSink, Engine, Record, Revision, StoreError};
+
+/// Events that are kept for watches and for lists at an older revision.
+const LOG_MAX: usize = 10_000;
+/// Bytes of objects that the log may keep alive.
+const LOG_BYTES_MAX: usize = 16 << 20;
+
+/// One change as watchers may see it.
+#[derive(Debug)]
+pub(super) struct Event {
+    /// Revision of the change.
+    pub(super) revision: Revision,
+    /// The object afterwards; `None` when it was deleted.
+    pub(super) current: Option<Arc<Item>>,
+    /// The object before; for a deletion with the revision of the deletion in it.
+    pub(super) previous: Option<Arc<Item>>,
+    /// Revision of the object before; 0 where there was none.
+    previous_revision: Revision,
+}
+
+impl Event {
+    fn weight(&self) -> usize {
+        self.current.as_ref().or(self.previous.as_ref()).map_or(0, |item| item.bytes.len())
+    }
+}
+
+#[derive(Default)]
+struct State {
+    tree: ItemTree,
+    log: VecDeque<Arc<Event>>,
+    log_bytes: usize,
+    /// The log holds every event after this revision.
+    since: Revision,
+    /// The newest revision that was applied.
+    applied: Revision,
+    /// Changes that arrived while the first snapshot was read.
+    early: Option<Vec<Change>>,
+}
+
+/// See the module.
+pub struct Cache {
+    strategy: Arc<dyn Strategy>,
+    state: RwLock<State>,
+    signal: watch::Sender<Revision>,
+    engine: Arc<dyn Engine>,
+}
+
+/// A consistent state of the resource.
+pub(super) struct View {
+    pub(super) revision: Revision,
+    pub(super) tree: ItemTree,
+}
+
+/// What a watcher finds when it looks for news.
+pub(super) enum News {
+    /// Events after the cursor, oldest first; the state is complete up to the revision.
+    Events(Vec<Arc<Event>>, Revision),
+    /// The log no longer reaches back to the cursor; the oldest revision to watch from.
+    Gone(Revision),
+}
+
+impl Cache {
+    /// Loads a resource from the store and stays subscribed to it.
+    ///
+    /// # Errors
+    /// What the store says; an object that cannot be read is an error of the store.
+    pub fn start(engine: &Arc<dyn Engine>, strategy: Arc<dyn Strategy>) -> Result<Arc<Self>, StoreError> {
+        let prefix = prefix(&*strategy);
+        let cache = Arc::new(Self {
+            strategy,
+            state: RwLock::new(State { early: Some(Vec::new()), ..State::default() }),
+            signal: watch::Sender::new(0),
+            engine: Arc::clone(engine),
+        });
+        let subscription = engine.subscribe(&prefix, Arc::clone(&cache) as Arc<dyn ChangeSink>)?;
+        let mut state = cache.state.write();
+        for record in &subscription.snapshot.records {
+            state.tree.insert(cache.render(record)?);
+        }
+        state.since = subscription.since;
+        state.applied = subscription.snapshot.revision;
+        for change in &subscription.history {
+            if let Some(event) = cache.event(change) {
+                push(&mut state, event);
+            }
+        }
+        for change in state.early.take().unwrap_or_default() {
+            cache.apply_one(&mut state, &change);
+        }
+        let applied = state.applied;
+        drop(state);
+        cache.signal.send_replace(applied);
+        Ok(cache)
+    }
+
+    /// The item of a namespace and name.
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<Item>> {
+        self.state.read().tree.get(namespace, name).cloned()
+    }
+
+    /// The newest state, and a revision that it is complete up to.
+    pub(super) fn newest(&self) -> View {
+        // Read before the tree: all up to the store's revision has reached this sink.
+        let revision = self.engine.revision();
+        let state = self.state.read();
+        View { revision: revision.max(state.applied), tree: state.tree.clone() }
+    }
+
+    /// The state at an older revision; `None` when that is no longer known.
+    pub(super) fn at(&self, revision: Revision) -> Option<View> {
+        let state = self.state.read();
+        if revision < state.since {
+            return None;
+        }
+        let mut tree = state.tree.clone();
+        let undo: Vec<Arc<Event>> =
+            state.log.iter().rev().take_while(|event| event.revision > revision).cloned().collect();
+        drop(state);
+        for event in undo {
+            match (&event.previous, &event.current) {
+                (Some(previous), Some(_)) => tree.insert(Arc::clone(previous)),
+                (Some(previous), None) => {
+                    tree.insert(Arc::new(at_revision(&self.strategy, previous, event.previous_revision)));
+                }
+                (None, Some(current)) => tree.remove(&current.namespace, &current.name),
+                (None, None) => {}
+            }
+        }
+        Some(View { revision, tree })
+    }
+
+    /// What happened after `cursor`, at most `limit` events.
+    pub(super) fn news(&self, cursor: Revision, limit: usize) -> News {
+        let complete = self.engine.revision();
+        let state = self.state.read();
+        if cursor < state.since {
+            return News::Gone(state.since);
+        }
+        let first = state.log.partition_point(|event| event.revision <= cursor);
+        let events: Vec<Arc<Event>> = state.log.range(first..).take(limit).cloned().collect();
+        let reached = match events.last() {
+            Some(last) if first + events.len() < state.log.len() => last.revision,
+            _ => complete.max(state.applied),
+        };
+        News::Events(events, reached.max(cursor))
+    }
+
+    /// Wakes when something changed.
+    pub(super) fn changed(&self) -> watch::Receiver<Revision> {
+        self.signal.subscribe()
+    }
+
+    /// The newest revision of the store.
+    pub(super) fn revision(&self) -> Revision {
+        self.engine.revision()
+    }
+
+    fn render(&self, record: &Record) -> Result<Arc<Item>, StoreError> {
+        let stored: Stored = serde_json::from_slice(&record.value)
+            .map_err(|error| StoreError::Failed(format!("{} cannot be read: {error}", record.key).into()))?;
+        let object = self.strategy.present(&stored);
+        Ok(Arc::new(Item::new(self.strategy.resource(), object, record.revision)))
+    }
+
+    fn event(&self, change: &Change) -> Option<Event> {
+        let render = |record: &Option<Record>| record.as_ref().and_then(|r| self.render(r).ok());
+        let current = render(&change.current);
+        let previous = render(&change.previous);
+        self.pair(change, current, previous)
+    }
+
+    fn pair(
+        &self,
+        change: &Change,
+        current: Option<Arc<Item>>,
+        previous: Option<Arc<Item>>,
+    ) -> Option<Event> {
+        let previous_revision = previous.as_ref().map_or(0, |item| item.revision);
+        let previous = match (&current, previous) {
+            (None, Some(item)) => Some(Arc::new(at_revision(&self.strategy, &item, change.revision))),
+            (_, previous) => previous,
+        };
+        if current.is_none() && previous.is_none() {
+            return None;
+        }
+        Some(Event { revision: change.revision, current, previous, previous_revision })
+    }
+
+    fn apply_one(&self, state: &mut State, change: &Change) {
+        if change.revision <= state.applied {
+            return;
+        }
+        let (namespace, name) = split_key(&change.key);
+        let previous = state.tree.get(namespace, name).cloned();
+        let current = match &change.current {
+            None => None,
+            Some(record) => match self.render(record) {
+                Ok(item) => Some(item),
+                Err(error) => {
+                    tracing::error!(%error, key = %change.key, "a stored object cannot be served");
+                    None
+                }
+            },
+        };
+        match &current {
+            Some(item) => state.tree.insert(Arc::clone(item)),
+            None => state.tree.remove(namespace, name),
+        }
+        state.applied = change.revision;
+        if let Some(event) = self.pair(change, current, previous) {
+            push(state, event);
+        }
+    }
+}
+
+impl ChangeSink for Cache {
+    fn apply(&self, changes: &[Change]) {
+        let mut state = self.state.write();
+        if let Some(early) = &mut state.early {
+            early.extend_from_slice(changes);
+            return;
+        }
+        for change in changes {
+            self.apply_one(&mut state, change);
+        }
+        let applied = state.applied;
+        drop(state);
+        self.signal.send_replace(applied);
+    }
+}
+
+fn push(state: &mut State, event: Event) {
+    state.log_bytes += event.weight();
+    state.log.push_back(Arc::new(event));
+    while state.log.len() > LOG_MAX || state.log_bytes > LOG_BYTES_MAX {
+        let Some(oldest) = state.log.pop_front() else { break };
+        state.log_bytes -= oldest.weight();
+        state.since = oldest.revision;
+    }
+}
+
+/// The item with another `resourceVersion`: a deletion is seen at the revision of the deletion.
+pub(super) fn at_revision(strategy: &Arc<dyn Strategy>, item: &Item, revision: Revision) -> Item {
+    if item.revision == revision {
+        return item.clone();
+    }
+    let object = item.object().unwrap_or_else(|_| Object::default());
+    Item::new(strategy.resource(), object, revision)
+}
+
+/// The prefix of a resource's keys: `routes.route.openshift.io/`.
+pub(super) fn prefix(strategy: &dyn Strategy) -> String {
+    let resource = strategy.resource();
+    format!("{}.{}/", resource.plural, resource.gvk.group)
+}
+
+/// Namespace (empty for cluster scope) and name of a key.
+pub(super) fn split_key(key: &str) -> (&str, &str) {
+    let rest = key.split_once('/').map_or("", |(_, rest)| rest);
+    rest.split_once('/').unwrap_or(("", rest))
+}

@@ -1,0 +1,221 @@
+//! create and update of a stored resource (`k8s.io/apiserver/pkg/registry/{generic/registry,rest}`).
+
+use std::sync::Arc;
+
+use picoshift_machinery::{FieldError, Object, Status};
+use serde_json::Value;
+
+use super::Registry;
+use super::commit::{CommitError, Current, Intent, store_status};
+use super::metadata;
+use crate::admission::{Operation, Review};
+use crate::rest::{Item, RequestContext, Updater, WriteOptions};
+use crate::store::Key;
+
+/// Names that are tried for `generateName` before the client is told.
+const NAME_TRIES: usize = 8;
+/// Retries of an update that other writes come in between of.
+const UPDATE_TRIES: usize = 64;
+
+impl Registry {
+    pub(super) async fn create_item(
+        &self,
+        cx: &RequestContext,
+        mut object: Object,
+        options: &WriteOptions,
+    ) -> Result<Arc<Item>, Status> {
+        let generated = object.name().is_empty() && !object.generate_name().is_empty();
+        self.strategy.set_defaults(&mut object);
+        for _ in 0..NAME_TRIES {
+            let mut candidate = object.clone();
+            if generated {
+                let name = metadata::generate_name(object.generate_name());
+                candidate.set_metadata("name", name);
+            }
+            let name = candidate.name().to_owned();
+            match self.create_named(cx, candidate, options).await {
+                Err(status) if generated && status.is("AlreadyExists") => {
+                    tracing::debug!(name, "a generated name is taken");
+                }
+                outcome => return outcome,
+            }
+        }
+        let resource = self.strategy.resource();
+        let mut status = Status::already_exists(resource.gvk.group, resource.plural, object.generate_name());
+        status.message.push_str(", the server was not able to generate a unique name for the object");
+        Err(status)
+    }
+
+    async fn create_named(
+        &self,
+        cx: &RequestContext,
+        mut object: Object,
+        options: &WriteOptions,
+    ) -> Result<Arc<Item>, Status> {
+        let resource = self.strategy.resource();
+        let namespace = cx.info.namespace.as_str();
+        metadata::begin(&mut object, namespace, &uuid::Uuid::new_v4().to_string(), &metadata::now());
+        self.admission
+            .mutate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
+            .await?;
+        self.strategy.prepare_create(cx, &mut object);
+        let mut errors = metadata::validate(&object, resource);
+        errors.extend(self.strategy.validate_create(cx, &mut object).await?);
+        self.reject(&object, &errors)?;
+        for warning in self.strategy.warnings(&object) {
+            cx.warn(warning);
+        }
+        self.admission
+            .validate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
+            .await?;
+        let name = object.name().to_owned();
+        let key = self.key(namespace, &name);
+        let taken = || Status::already_exists(resource.gvk.group, resource.plural, &name);
+        if self.cache.get(namespace, &name).is_some() {
+            return Err(taken());
+        }
+        let intent = Intent { key: &key, current: None, object: Some(object) };
+        if options.dry_run {
+            return Ok(Arc::new(self.commit.dry_run(&intent, 0)));
+        }
+        match self.commit.write(intent).await {
+            Ok(written) => Ok(self.served(&written)),
+            Err(CommitError::Conflict) => Err(taken()),
+            Err(CommitError::Store(error)) => Err(store_status(&error)),
+        }
+    }
+
+    pub(super) async fn update_item(
+        &self,
+        cx: &RequestContext,
+        name: &str,
+        updater: &dyn Updater,
+        options: &WriteOptions,
+    ) -> Result<Arc<Item>, Status> {
+        let key = self.key(&cx.info.namespace, name);
+        for _ in 0..UPDATE_TRIES {
+            let current = self
+                .commit
+                .read(&key)
+                .map_err(|error| store_status(&error))?
+                .ok_or_else(|| self.not_found(name))?;
+            match self.update_once(cx, &key, &current, updater, options).await {
+                Err(Attempt::Conflict) => self.commit.settled().await,
+                Err(Attempt::Status(status)) => return Err(*status),
+                Ok(item) => return Ok(item),
+            }
+        }
+        Err(self.modified(name))
+    }
+
+    async fn update_once(
+        &self,
+        cx: &RequestContext,
+        key: &Key,
+        current: &Current,
+        updater: &dyn Updater,
+        options: &WriteOptions,
+    ) -> Result<Arc<Item>, Attempt> {
+        let resource = self.strategy.resource();
+        let old = &current.stored.object;
+        let shown = Item::new(resource, self.strategy.present(&current.stored), current.record.revision);
+        let presented = shown.object().map_err(Status::internal)?;
+        let mut object = updater.update(&presented)?;
+        self.check_identity(&object, &presented)?;
+        self.strategy.strip(&mut object);
+        self.strategy.set_defaults(&mut object);
+        metadata::carry_over(&mut object, old);
+        let review = Review { operation: Operation::Update, object: &object, old: Some(old), resource };
+        self.admission.mutate(cx, &review).await?;
+        self.strategy.prepare_update(cx, &options.subresource, &mut object, old);
+        if self.strategy.generation_changed(&object, old) {
+            object.set_metadata("generation", old.generation().unwrap_or(0) + 1);
+        }
+        let mut errors = metadata::validate_update(&object, old, resource);
+        errors.extend(self.strategy.validate_update(cx, &options.subresource, &mut object, old).await?);
+        self.reject(&object, &errors)?;
+        for warning in self.strategy.warnings(&object) {
+            cx.warn(warning);
+        }
+        let review = Review { operation: Operation::Update, object: &object, old: Some(old), resource };
+        self.admission.validate(cx, &review).await?;
+        if object == *old {
+            return Ok(Arc::new(shown));
+        }
+        let finished = object.deletion_timestamp().is_some() && object.finalizers().is_empty();
+        if finished && !options.dry_run {
+            // The last finalizer is gone: this update is the deletion; the answer is the object as updated.
+            let intent = Intent { key, current: Some(current), object: None };
+            self.commit.write(intent).await?;
+            let stored = super::Stored { object, computed: current.stored.computed.clone() };
+            let last = self.strategy.present(&stored);
+            return Ok(Arc::new(Item::new(resource, last, current.record.revision)));
+        }
+        let intent = Intent { key, current: Some(current), object: Some(object) };
+        if options.dry_run {
+            return Ok(Arc::new(self.commit.dry_run(&intent, current.record.revision)));
+        }
+        let written = self.commit.write(intent).await?;
+        Ok(self.served(&written))
+    }
+
+    /// The checks of `rest.BeforeUpdate` and of the optimistic lock, in the order of upstream.
+    fn check_identity(&self, object: &Object, current: &Object) -> Result<(), Status> {
+        let resource = self.strategy.resource();
+        let (group, plural, name) = (resource.gvk.group, resource.plural, current.name());
+        let uid = object.uid();
+        if !uid.is_empty() && uid != current.uid() {
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                current.uid()
+            );
+            return Err(Status::conflict(group, plural, name, &why));
+        }
+        match object.resource_version() {
+            "" => {
+                let error = FieldError {
+                    shown: Some("0x0".to_owned()),
+                    ..FieldError::invalid(
+                        "metadata.resourceVersion",
+                        &Value::Null,
+                        "must be specified for an update",
+                    )
+                };
+                Err(Status::invalid(group, resource.gvk.kind, name, &[error]))
+            }
+            version if version != current.resource_version() => Err(self.modified(name)),
+            _ => Ok(()),
+        }
+    }
+
+    fn reject(&self, object: &Object, errors: &[FieldError]) -> Result<(), Status> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let gvk = self.strategy.resource().gvk;
+        Err(Status::invalid(gvk.group, gvk.kind, object.name(), errors))
+    }
+}
+
+/// Ends of one try of an update.
+pub(super) enum Attempt {
+    /// Another write came first: try again.
+    Conflict,
+    /// The client's answer.
+    Status(Box<Status>),
+}
+
+impl From<Status> for Attempt {
+    fn from(status: Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}
+
+impl From<CommitError> for Attempt {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Conflict => Self::Conflict,
+            CommitError::Store(error) => Self::Status(Box::new(store_status(&error))),
+        }
+    }
+}

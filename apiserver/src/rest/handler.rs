@@ -1,0 +1,259 @@
+//! One request for a resource, from its verb to its answer. The user may make it: that was asked before.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use picoshift_machinery::body::Body;
+use picoshift_machinery::media_type::{self, Answer};
+use picoshift_machinery::{Object, Status};
+
+use super::patch::{self, PatchUpdater, Replacement};
+use super::query::{self, Query, WriteKind};
+use super::respond::{self, Form};
+use super::storage::{Deleted, RequestContext, Storage, Updater};
+use super::stream;
+use crate::decode::{self, MAX_BODY};
+use crate::resource::Verb;
+use crate::schema::{FieldValidation, Schemas};
+use crate::server::Endpoint;
+
+/// Serves one resource.
+pub struct Handler {
+    storage: Arc<dyn Storage>,
+    schemas: Arc<Schemas>,
+}
+
+/// A request's parts that the verbs read.
+struct Call<'a> {
+    storage: &'a Arc<dyn Storage>,
+    cx: &'a RequestContext,
+    headers: &'a HeaderMap,
+    query: Query<'a>,
+    form: Form,
+}
+
+#[async_trait]
+impl Endpoint for Handler {
+    async fn call(&self, cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let query = Query::parse(parts.uri.query());
+        let (answer, form) = match self.form(&cx, &parts.headers, &query) {
+            Ok(form) => {
+                let call = Call { storage: &self.storage, cx: &cx, headers: &parts.headers, query, form };
+                (self.answer(&call, body).await, form)
+            }
+            Err(status) => (Err(status), Form::default()),
+        };
+        let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
+        add_warnings(&cx, response.headers_mut());
+        response
+    }
+}
+
+impl Handler {
+    /// A handler of a resource.
+    #[must_use]
+    pub fn new(storage: Arc<dyn Storage>, schemas: Arc<Schemas>) -> Self {
+        Self { storage, schemas }
+    }
+
+    fn form(&self, cx: &RequestContext, headers: &HeaderMap, query: &Query<'_>) -> Result<Form, Status> {
+        let info = &cx.info;
+        let resource = self.storage.resource();
+        // A selector by name puts the name into the request of a collection too.
+        let collection = matches!(info.verb.as_str(), "list" | "watch" | "deletecollection");
+        let across_namespaces = resource.namespaced && (collection || info.name.is_empty());
+        if resource.namespaced == info.namespace.is_empty() && !across_namespaces {
+            return Err(Status::no_such_path());
+        }
+        let answer = match info.verb.as_str() {
+            "list" => Answer::List,
+            "watch" => Answer::Watch,
+            _ => Answer::One,
+        };
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let media_type = media_type::negotiate(text(header::ACCEPT), answer)?;
+        Ok(Form {
+            media_type,
+            include: query::table_options(query)?,
+            gzip: Form::reads_gzip(headers),
+            pretty: media_type.pretty || query::pretty(query, text(header::USER_AGENT)),
+        })
+    }
+
+    async fn answer(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        let info = &call.cx.info;
+        let resource = call.storage.resource();
+        let verb = verb(&info.verb).ok_or_else(Status::no_such_method)?;
+        let served = match info.subresource.as_str() {
+            "" => resource.has(verb),
+            name => resource.subresource(name).ok_or_else(Status::no_such_path)?.verbs.contains(&verb),
+        };
+        if !info.rest.is_empty() {
+            return Err(Status::no_such_path());
+        }
+        // Across namespaces there are only list and watch.
+        let nowhere = resource.namespaced && info.namespace.is_empty();
+        if !served || (nowhere && !matches!(verb, Verb::List | Verb::Watch)) {
+            return Err(Status::no_such_method());
+        }
+        call.storage.ready()?;
+        match verb {
+            Verb::Get => self.get(call).await,
+            Verb::List => self.list(call).await,
+            Verb::Watch => self.watch(call).await,
+            Verb::Create => self.create(call, body).await,
+            Verb::Update => self.update(call, body).await,
+            Verb::Patch => self.patch(call, body).await,
+            Verb::Delete => self.delete(call, body).await,
+            Verb::DeleteCollection => self.delete_collection(call, body).await,
+        }
+    }
+
+    async fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
+        let options = query::get_options(&call.query)?;
+        let item = call.storage.get(call.cx, &call.cx.info.name, &options).await?;
+        respond::item(&**call.storage, &item, StatusCode::OK, call.form)
+    }
+
+    async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
+        let options = query::list_options(&call.query, call.storage.resource(), None)?;
+        let list = call.storage.list(call.cx, &options).await?;
+        respond::list(&**call.storage, list, call.form)
+    }
+
+    async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
+        let mut options = query::list_options(&call.query, call.storage.resource(), None)?;
+        stream::with_timeout(&mut options);
+        let watch = call.storage.watch(call.cx, &options).await?;
+        Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options))
+    }
+
+    async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        let parameters = query::write_options(&call.query, WriteKind::Create)?;
+        let object = self.object(call, body, parameters.field_validation).await?;
+        check_namespace(call, &object)?;
+        let item = call.storage.create(call.cx, object, &parameters.options).await?;
+        respond::item(&**call.storage, &item, StatusCode::CREATED, call.form)
+    }
+
+    async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        let info = &call.cx.info;
+        let parameters = query::write_options(&call.query, WriteKind::Update)?;
+        let object = self.object(call, body, parameters.field_validation).await?;
+        query::check_name(&object, &info.name, &info.namespace)?;
+        self.write(call, &Replacement(object), parameters.options).await
+    }
+
+    async fn patch(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        let parameters = query::write_options(&call.query, WriteKind::Patch)?;
+        let bytes = decode::read_body(body, MAX_BODY).await?;
+        let patch = patch::parse(call.headers, &bytes)?;
+        let strict = decode::decode_patch(&bytes)?.strict;
+        let resource = call.storage.resource();
+        let check = |patched: &Object| {
+            let (object, warnings) =
+                self.schemas.check_patched(resource, patched, strict.clone(), parameters.field_validation)?;
+            for warning in warnings {
+                call.cx.warn(warning);
+            }
+            Ok(object)
+        };
+        self.write(call, &PatchUpdater::new(patch, check), parameters.options).await
+    }
+
+    async fn write(
+        &self,
+        call: &Call<'_>,
+        updater: &dyn Updater,
+        options: super::WriteOptions,
+    ) -> Result<Response<Body>, Status> {
+        let options = super::WriteOptions { subresource: call.cx.info.subresource.clone(), ..options };
+        let item = call.storage.update(call.cx, &call.cx.info.name, updater, &options).await?;
+        respond::item(&**call.storage, &item, StatusCode::OK, call.form)
+    }
+
+    async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
+        let bytes = decode::read_body(body, MAX_BODY).await?;
+        if bytes.is_empty() {
+            return query::delete_options(&call.query);
+        }
+        decode::decode_delete_options(&self.schemas, content_type(call.headers), &bytes)
+    }
+
+    async fn delete(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        let options = self.delete_options(call, body).await?;
+        match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
+            Deleted::Object(item) => respond::item(&**call.storage, &item, StatusCode::OK, call.form),
+            Deleted::Gone(details) => {
+                let status = Status::success(Some(details));
+                Ok(respond::status(&status, StatusCode::OK, call.form))
+            }
+        }
+    }
+
+    async fn delete_collection(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        let options = self.delete_options(call, body).await?;
+        let list = query::list_options(&call.query, call.storage.resource(), None)?;
+        let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
+        respond::list(&**call.storage, deleted, call.form)
+    }
+
+    async fn object(
+        &self,
+        call: &Call<'_>,
+        body: Incoming,
+        validation: FieldValidation,
+    ) -> Result<Object, Status> {
+        let bytes = decode::read_body(body, MAX_BODY).await?;
+        let resource = call.storage.resource();
+        let content_type = content_type(call.headers);
+        let decoded = decode::decode_object(&self.schemas, resource, content_type, &bytes, validation)?;
+        for warning in decoded.warnings {
+            call.cx.warn(warning);
+        }
+        Ok(decoded.object)
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+}
+
+/// A created object goes where the path says.
+fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
+    let (given, wanted) = (object.namespace(), call.cx.info.namespace.as_str());
+    if !given.is_empty() && !wanted.is_empty() && given != wanted {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+fn verb(word: &str) -> Option<Verb> {
+    Some(match word {
+        "create" => Verb::Create,
+        "delete" => Verb::Delete,
+        "deletecollection" => Verb::DeleteCollection,
+        "get" => Verb::Get,
+        "list" => Verb::List,
+        "patch" => Verb::Patch,
+        "update" => Verb::Update,
+        "watch" => Verb::Watch,
+        _ => return None,
+    })
+}
+
+/// `Warning: 299 - "text"` headers, with what a header cannot hold escaped or dropped.
+fn add_warnings(cx: &RequestContext, headers: &mut HeaderMap) {
+    for warning in cx.take_warnings() {
+        let text: String = warning.chars().filter(|c| !c.is_control()).collect();
+        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+            headers.append(header::WARNING, value);
+        }
+    }
+}

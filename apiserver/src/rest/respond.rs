@@ -1,0 +1,297 @@
+//! Answers: an item, a list, a table, metadata or a status, in the form that was negotiated.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::stream;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use picoshift_machinery::body::{self, Body};
+use picoshift_machinery::media_type::{Answer, Encoding, MediaType, Shape};
+use picoshift_machinery::{Object, Status, protobuf};
+use serde_json::{Map, Value};
+
+use super::item::Item;
+use super::partial;
+use super::query::IncludeObject;
+use super::storage::{Items, List, Storage};
+use super::table::{self, TableOptions};
+use crate::gzip::{self, Piece};
+use crate::registry::chunk::Chunk;
+
+/// Answers of this size and more are compressed for clients that can read it, as kube-apiserver does.
+const COMPRESS_FROM: usize = 128 << 10;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// How an answer is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Form {
+    /// Encoding and shape, as the Accept header asks.
+    pub media_type: MediaType,
+    /// What rows of a table carry.
+    pub include: IncludeObject,
+    /// Whether the client reads gzip.
+    pub gzip: bool,
+    /// Whether the answer is indented.
+    pub pretty: bool,
+}
+
+impl Form {
+    /// Whether bytes that were encoded before are the answer.
+    fn is_plain(&self) -> bool {
+        self.media_type.encoding == Encoding::Json && self.media_type.shape == Shape::Whole && !self.pretty
+    }
+
+    /// Reads what the Accept-Encoding header says about gzip.
+    #[must_use]
+    pub fn reads_gzip(headers: &HeaderMap) -> bool {
+        headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok()).any(|list| {
+            list.split(',').any(|coding| {
+                let mut parts = coding.split(';').map(str::trim);
+                parts.next() == Some("gzip") && !parts.any(|p| p == "q=0" || p == "q=0.0")
+            })
+        })
+    }
+}
+
+/// One object.
+///
+/// # Errors
+/// 500 when our own bytes cannot be read.
+pub fn item(
+    storage: &dyn Storage,
+    item: &Item,
+    code: StatusCode,
+    form: Form,
+) -> Result<Response<Body>, Status> {
+    if form.is_plain() {
+        return Ok(bytes(code, JSON, with_newline(&item.bytes), form.gzip));
+    }
+    let object = item.object().map_err(Status::internal)?;
+    let value = match form.media_type.shape {
+        Shape::Metadata(version) | Shape::MetadataList(version)
+            if form.media_type.encoding == Encoding::Protobuf =>
+        {
+            return Ok(protobuf_answer(code, protobuf::partial_object_metadata(&object, version), form));
+        }
+        Shape::Whole => object,
+        Shape::Metadata(version) | Shape::MetadataList(version) => partial::metadata_only(&object, version),
+        Shape::Table(version) => {
+            let options = TableOptions { version, include: form.include };
+            let metadata = list_metadata(&item.revision.to_string(), "", None);
+            wrap(table::table(storage, &[object], &metadata, options, true))
+        }
+    };
+    Ok(encoded(code, &value, form))
+}
+
+/// A list.
+///
+/// # Errors
+/// 500 when our own bytes cannot be read.
+pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Body>, Status> {
+    if form.is_plain() {
+        return Ok(plain_list(storage, list, form.gzip));
+    }
+    let version = list.revision.to_string();
+    let metadata = list_metadata(&version, &list.continue_token, list.remaining);
+    let objects = objects(&list.items)?;
+    let value = match form.media_type.shape {
+        Shape::Metadata(meta) | Shape::MetadataList(meta)
+            if form.media_type.encoding == Encoding::Protobuf =>
+        {
+            let list_meta = protobuf::ListMeta {
+                resource_version: &version,
+                continue_token: &list.continue_token,
+                remaining: list.remaining,
+            };
+            let content = protobuf::partial_object_metadata_list(&objects, list_meta, meta);
+            return Ok(protobuf_answer(StatusCode::OK, content, form));
+        }
+        Shape::Whole => {
+            let resource = storage.resource();
+            let mut value = Object::new(&resource.gvk.api_version(), &resource.list_kind());
+            value.0.insert("metadata".to_owned(), metadata.into());
+            let items: Vec<Value> = objects.into_iter().map(|object| object.0.into()).collect();
+            value.0.insert("items".to_owned(), items.into());
+            value
+        }
+        Shape::Metadata(version) | Shape::MetadataList(version) => {
+            partial::metadata_list(&objects, metadata, version)
+        }
+        Shape::Table(version) => {
+            let options = TableOptions { version, include: form.include };
+            wrap(table::table(storage, &objects, &metadata, options, true))
+        }
+    };
+    Ok(encoded(StatusCode::OK, &value, form))
+}
+
+fn objects(items: &Items) -> Result<Vec<Object>, Status> {
+    let parse = |item: &Arc<Item>| item.object().map_err(Status::internal);
+    match items {
+        Items::Picked(items) => items.iter().map(parse).collect(),
+        Items::Whole(chunks) => chunks.iter().flat_map(|chunk| chunk.items()).map(parse).collect(),
+    }
+}
+
+fn wrap(value: Value) -> Object {
+    Object::from_value(value).unwrap_or_default()
+}
+
+/// A list's metadata.
+#[must_use]
+pub fn list_metadata(version: &str, continue_token: &str, remaining: Option<u64>) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".to_owned(), version.into());
+    if !continue_token.is_empty() {
+        metadata.insert("continue".to_owned(), continue_token.into());
+    }
+    if let Some(remaining) = remaining {
+        metadata.insert("remainingItemCount".to_owned(), remaining.into());
+    }
+    metadata
+}
+
+/// The list in JSON, put together from bytes that were encoded before.
+fn plain_list(storage: &dyn Storage, list: List, gzip: bool) -> Response<Body> {
+    let resource = storage.resource();
+    let metadata = list_metadata(&list.revision.to_string(), &list.continue_token, list.remaining);
+    let head = format!(
+        r#"{{"kind":"{}","apiVersion":"{}","metadata":{},"items":["#,
+        resource.list_kind(),
+        resource.gvk.api_version(),
+        Value::Object(metadata),
+    );
+    let chunks = match list.items {
+        Items::Whole(chunks) => chunks,
+        // Few items, or picked ones: one chunk that nobody else will use.
+        Items::Picked(items) if items.is_empty() => Vec::new(),
+        Items::Picked(items) => vec![Arc::new(Chunk::new(items))],
+    };
+    let length = head.len() + chunks.iter().map(|chunk| chunk.joined_len() + 1).sum::<usize>() + 2;
+    if gzip && length >= COMPRESS_FROM {
+        return compressed_list(&head, &chunks);
+    }
+    let length = length + usize::from(chunks.is_empty());
+    let response = with_type(StatusCode::OK, JSON).header(header::CONTENT_LENGTH, length);
+    let mut parts = vec![Bytes::from(head)];
+    for (at, chunk) in chunks.iter().enumerate() {
+        if at > 0 {
+            parts.push(Bytes::from_static(b","));
+        }
+        parts.push(chunk.joined().clone());
+    }
+    parts.push(Bytes::from_static(b"]}\n"));
+    finish(response, body::stream(stream::iter(coalesce(parts))))
+}
+
+fn compressed_list(head: &str, chunks: &[Arc<Chunk>]) -> Response<Body> {
+    let (head, comma, tail) = (Piece::stored(head.as_bytes()), Piece::stored(b","), Piece::stored(b"]}\n"));
+    let mut pieces = vec![&head];
+    for (at, chunk) in chunks.iter().enumerate() {
+        if at > 0 {
+            pieces.push(&comma);
+        }
+        pieces.push(chunk.deflated());
+    }
+    pieces.push(&tail);
+    let parts = gzip::member(pieces);
+    let length: usize = parts.iter().map(Bytes::len).sum();
+    let response = with_type(StatusCode::OK, JSON)
+        .header(header::CONTENT_ENCODING, "gzip")
+        .header(header::VARY, "Accept-Encoding")
+        .header(header::CONTENT_LENGTH, length);
+    finish(response, body::stream(stream::iter(coalesce(parts))))
+}
+
+/// Joins small neighbours, so that a comma does not cost a frame.
+fn coalesce(parts: Vec<Bytes>) -> Vec<Bytes> {
+    const SMALL: usize = 4096;
+    let mut out: Vec<Bytes> = Vec::with_capacity(parts.len());
+    let mut run = BytesMut::new();
+    for part in parts {
+        if part.len() < SMALL {
+            run.put_slice(&part);
+            continue;
+        }
+        if !run.is_empty() {
+            out.push(run.split().freeze());
+        }
+        out.push(part);
+    }
+    if !run.is_empty() {
+        out.push(run.freeze());
+    }
+    out
+}
+
+/// A status, successful or not, in the negotiated encoding.
+#[must_use]
+pub fn status(status: &Status, code: StatusCode, form: Form) -> Response<Body> {
+    let mut response = match form.media_type.encoding {
+        Encoding::Protobuf => protobuf_answer(code, protobuf::status(status), form),
+        Encoding::Json | Encoding::Yaml => encoded(code, &wrap(status.to_value()), form),
+    };
+    let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry > 0 {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
+    }
+    response
+}
+
+fn encoded(code: StatusCode, value: &Object, form: Form) -> Response<Body> {
+    let (encoding, content) = match form.media_type.encoding {
+        Encoding::Yaml => (Encoding::Yaml, serde_saphyr::to_string(&value.0).unwrap_or_default().into()),
+        // Whole objects and tables are not negotiated in protobuf.
+        Encoding::Json | Encoding::Protobuf => (Encoding::Json, json(value, form.pretty)),
+    };
+    typed(code, encoding, content, form)
+}
+
+fn protobuf_answer(code: StatusCode, content: Bytes, form: Form) -> Response<Body> {
+    typed(code, Encoding::Protobuf, content, form)
+}
+
+fn typed(code: StatusCode, encoding: Encoding, content: Bytes, form: Form) -> Response<Body> {
+    let content_type = MediaType { encoding, ..form.media_type }.content_type(Answer::One);
+    bytes(code, HeaderValue::from_static(content_type), content, form.gzip)
+}
+
+fn json(value: &Object, pretty: bool) -> Bytes {
+    let text = if pretty { serde_json::to_vec_pretty(&value.0) } else { serde_json::to_vec(&value.0) };
+    newline_after(text.unwrap_or_default())
+}
+
+fn with_newline(bytes: &Bytes) -> Bytes {
+    newline_after(Vec::from(&bytes[..]))
+}
+
+fn newline_after(mut bytes: Vec<u8>) -> Bytes {
+    bytes.push(b'\n');
+    bytes.into()
+}
+
+fn bytes(code: StatusCode, content_type: HeaderValue, content: Bytes, gzip: bool) -> Response<Body> {
+    let response = with_type(code, content_type);
+    if gzip && content.len() >= COMPRESS_FROM {
+        let piece = Piece::deflate(&content);
+        let member = gzip::member([&piece]).concat();
+        let response = response
+            .header(header::CONTENT_ENCODING, "gzip")
+            .header(header::VARY, "Accept-Encoding")
+            .header(header::CONTENT_LENGTH, member.len());
+        return finish(response, body::full(member));
+    }
+    let response = response.header(header::CONTENT_LENGTH, content.len());
+    finish(response, body::full(content))
+}
+
+fn with_type(code: StatusCode, content_type: HeaderValue) -> http::response::Builder {
+    Response::builder().status(code).header(header::CONTENT_TYPE, content_type)
+}
+
+fn finish(response: http::response::Builder, body: Body) -> Response<Body> {
+    // Only constant headers were added, so the builder cannot have failed.
+    response.body(body).unwrap_or_else(|_| Response::new(body::empty()))
+}

@@ -1,0 +1,146 @@
+//! Watches on the wire: one frame after another, in JSON lines or length-delimited protobuf, as objects, metadata
+//! or tables.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::StreamExt;
+use http::{Response, StatusCode, header};
+use picoshift_machinery::body::{self, Body};
+use picoshift_machinery::media_type::{Answer, Encoding, Shape};
+use picoshift_machinery::{Object, protobuf};
+use rand::RngExt;
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use super::item::Item;
+use super::options::ListOptions;
+use super::partial;
+use super::respond::{Form, list_metadata};
+use super::storage::{Storage, Watch, WatchEvent};
+use super::table::{self, TableOptions};
+use crate::store::Revision;
+
+/// A watch without `timeoutSeconds` lasts between one and two of these (`--min-request-timeout`).
+const LAST_AT_LEAST: u64 = 1800;
+/// Annotation of the bookmark that ends the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Gives a watch its time-out, so that storage and stream agree on it.
+pub fn with_timeout(options: &mut ListOptions) {
+    let chosen = options.timeout_seconds.filter(|seconds| *seconds > 0);
+    options.timeout_seconds =
+        Some(chosen.unwrap_or_else(|| rand::rng().random_range(LAST_AT_LEAST..2 * LAST_AT_LEAST)));
+}
+
+/// The answer to a watch; ends cleanly when the time is over or the events end.
+pub fn respond(storage: Arc<dyn Storage>, watch: Watch, form: Form, options: &ListOptions) -> Response<Body> {
+    let mut encoder = Encoder { storage, form, with_columns: true };
+    let content_type = form.media_type.content_type(Answer::Watch);
+    // A watch lasts hours at most; the bound keeps the addition from overflowing.
+    let seconds = options.timeout_seconds.unwrap_or(LAST_AT_LEAST).min(1 << 31);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let frames = watch.map(move |events| encoder.batch(&events)).take_until(sleep_until(end));
+    let response = Response::builder().status(StatusCode::OK).header(header::CONTENT_TYPE, content_type);
+    response.body(body::stream(frames)).unwrap_or_else(|_| Response::new(body::empty()))
+}
+
+struct Encoder {
+    storage: Arc<dyn Storage>,
+    form: Form,
+    /// Tables say their columns once, in the first event.
+    with_columns: bool,
+}
+
+impl Encoder {
+    fn batch(&mut self, events: &[WatchEvent]) -> Bytes {
+        let mut out = BytesMut::with_capacity(events.len() * 1024);
+        for event in events {
+            match event {
+                WatchEvent::Added(item) => self.item(&mut out, "ADDED", item),
+                WatchEvent::Modified(item) => self.item(&mut out, "MODIFIED", item),
+                WatchEvent::Deleted(item) => self.item(&mut out, "DELETED", item),
+                WatchEvent::Bookmark { revision, initial_events_end } => {
+                    let bookmark = self.bookmark(*revision, *initial_events_end);
+                    self.frame(&mut out, "BOOKMARK", &bookmark);
+                }
+                WatchEvent::Error(status) if self.form.media_type.encoding == Encoding::Protobuf => {
+                    out.put_slice(&protobuf::watch_event("ERROR", &protobuf::status(status)));
+                }
+                WatchEvent::Error(status) => {
+                    line(&mut out, "ERROR", status.to_value().to_string().as_bytes());
+                }
+            }
+        }
+        out.freeze()
+    }
+
+    fn item(&mut self, out: &mut BytesMut, kind: &str, item: &Item) {
+        if self.form.media_type.encoding != Encoding::Protobuf && self.form.media_type.shape == Shape::Whole {
+            line(out, kind, &item.bytes);
+            return;
+        }
+        let Ok(object) = item.object() else { return };
+        let shown = self.shaped(object, item.revision);
+        self.frame(out, kind, &shown);
+    }
+
+    fn shaped(&mut self, object: Object, revision: Revision) -> Object {
+        match self.form.media_type.shape {
+            Shape::Whole => object,
+            Shape::Metadata(version) | Shape::MetadataList(version) => {
+                partial::metadata_only(&object, version)
+            }
+            Shape::Table(version) => {
+                let options = TableOptions { version, include: self.form.include };
+                let metadata = list_metadata(&revision.to_string(), "", None);
+                let with_columns = std::mem::take(&mut self.with_columns);
+                let table = table::table(&*self.storage, &[object], &metadata, options, with_columns);
+                Object::from_value(table).unwrap_or_default()
+            }
+        }
+    }
+
+    fn bookmark(&mut self, revision: Revision, initial_events_end: bool) -> Object {
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
+        metadata.insert("creationTimestamp".to_owned(), Value::Null);
+        if initial_events_end {
+            metadata.insert("annotations".to_owned(), json!({ INITIAL_EVENTS_END: "true" }));
+        }
+        let gvk = self.storage.resource().gvk;
+        let mut object = Object::new(&gvk.api_version(), gvk.kind);
+        object.0.insert("metadata".to_owned(), metadata.into());
+        match self.form.media_type.shape {
+            Shape::Table(_) => {
+                let mut table = self.shaped(object.clone(), revision);
+                // The row's object tells the client which bookmark it is.
+                if initial_events_end {
+                    table.set_metadata("annotations", json!({ INITIAL_EVENTS_END: "true" }));
+                }
+                table
+            }
+            _ => self.shaped(object, revision),
+        }
+    }
+
+    fn frame(&self, out: &mut BytesMut, kind: &str, object: &Object) {
+        match (self.form.media_type.encoding, self.form.media_type.shape) {
+            (Encoding::Protobuf, Shape::Metadata(version) | Shape::MetadataList(version)) => {
+                let metadata = protobuf::partial_object_metadata(object, version);
+                out.put_slice(&protobuf::watch_event(kind, &metadata));
+            }
+            _ => line(out, kind, &object.to_bytes()),
+        }
+    }
+}
+
+fn line(out: &mut BytesMut, kind: &str, object: &[u8]) {
+    out.reserve(object.len() + 40);
+    out.put_slice(br#"{"type":""#);
+    out.put_slice(kind.as_bytes());
+    out.put_slice(br#"","object":"#);
+    out.put_slice(object);
+    out.put_slice(b"}\n");
+}

@@ -1,0 +1,296 @@
+//! Schemas of the served kinds: an object is decoded and encoded again as a server does that keeps Go structs.
+//!
+//! In: parsed documents. Out: objects with exactly the fields that the Go types have, unknown and repeated fields as
+//! strict errors, wrong types as errors in Go's words. The schemas come from the build (see `build.rs`).
+
+mod empty;
+mod fill;
+mod time;
+
+use std::collections::{BTreeMap, HashMap};
+
+use picoshift_machinery::field_error::FieldError;
+use picoshift_machinery::{Object, Status};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::decode::node::Node;
+use crate::resource::Resource;
+
+/// What the build took out of the pinned module.
+static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.json"));
+
+/// What is done about unknown and repeated fields (`fieldValidation`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// They are dropped.
+    Ignore,
+    /// They are dropped, with a warning each.
+    #[default]
+    Warn,
+    /// The request fails.
+    Strict,
+}
+
+/// An object that fits its schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    /// The object, as the Go type would be encoded.
+    pub object: Object,
+    /// `unknown field "spec.foo"`, `duplicate field "spec.host"`; at most 100, each once.
+    pub strict: Vec<String>,
+}
+
+/// Why a document does not fit its schema: the text of Go's decoder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Mismatch(pub String);
+
+/// The build's output could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It is no JSON of the expected form.
+    #[error("the embedded schemas cannot be read: {0}")]
+    Format(#[from] serde_json::Error),
+    /// A field refers to a type that is not there.
+    #[error("the embedded schemas do not describe {0}")]
+    Missing(String),
+}
+
+/// The compiled schemas.
+#[derive(Debug)]
+pub struct Schemas {
+    structs: Vec<Struct>,
+    by_name: HashMap<Box<str>, usize>,
+}
+
+/// A Go struct.
+#[derive(Debug)]
+struct Struct {
+    /// The name without its package.
+    go: Box<str>,
+    /// Fields, sorted by name.
+    fields: Box<[Field]>,
+}
+
+/// A field of a Go struct.
+#[derive(Debug)]
+struct Field {
+    name: Box<str>,
+    r#type: Type,
+    /// Whether it is a pointer: an empty value is told from an absent one.
+    pointer: bool,
+    /// Whether an empty value is not encoded.
+    omit: bool,
+}
+
+/// A Go type.
+#[derive(Debug)]
+struct Type {
+    /// As Go prints it.
+    go: Box<str>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Bool,
+    Bytes,
+    Float,
+    Int32,
+    Int64,
+    IntOrString,
+    List(Box<Type>),
+    Map(Box<Type>),
+    /// Any JSON, kept as it is.
+    Raw,
+    String,
+    /// Index into [`Schemas::structs`].
+    Struct(usize),
+    Time,
+}
+
+/// The form of the embedded document.
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    definitions: &'a RawValue,
+    structs: BTreeMap<String, RawStruct>,
+}
+
+#[derive(Deserialize)]
+struct RawStruct {
+    go: String,
+    fields: BTreeMap<String, RawField>,
+}
+
+#[derive(Deserialize)]
+struct RawField {
+    r#type: RawType,
+    omit: bool,
+    pointer: bool,
+}
+
+#[derive(Deserialize)]
+struct RawType {
+    go: String,
+    kind: RawKind,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawKind {
+    Bool,
+    Bytes,
+    Float,
+    Int32,
+    Int64,
+    IntOrString,
+    List(Box<RawType>),
+    Map(Box<RawType>),
+    Raw,
+    String,
+    Struct(String),
+    Time,
+}
+
+/// The definitions of the OpenAPI v2 document, as JSON text.
+pub(crate) fn definitions() -> Result<&'static str, serde_json::Error> {
+    Ok(serde_json::from_slice::<Document<'static>>(EMBEDDED)?.definitions.get())
+}
+
+impl Schemas {
+    /// Compiles what the build embedded.
+    ///
+    /// # Errors
+    /// [`LoadError`]; only a broken build has one.
+    pub fn load() -> Result<Self, LoadError> {
+        let document: Document<'_> = serde_json::from_slice(EMBEDDED)?;
+        let by_name: HashMap<Box<str>, usize> =
+            document.structs.keys().enumerate().map(|(at, name)| (name.as_str().into(), at)).collect();
+        let mut structs = Vec::with_capacity(document.structs.len());
+        for raw in document.structs.into_values() {
+            let mut fields = Vec::with_capacity(raw.fields.len());
+            for (name, field) in raw.fields {
+                fields.push(Field {
+                    name: name.into(),
+                    r#type: compile(field.r#type, &by_name)?,
+                    pointer: field.pointer,
+                    omit: field.omit,
+                });
+            }
+            structs.push(Struct { go: raw.go.into(), fields: fields.into() });
+        }
+        Ok(Self { structs, by_name })
+    }
+
+    /// Decodes a document of `resource`'s kind. With `strict`, unknown and repeated fields are told.
+    ///
+    /// # Errors
+    /// [`Mismatch`] when a field has the wrong type.
+    pub fn decode(&self, resource: &Resource, document: Node, strict: bool) -> Result<Checked, Mismatch> {
+        self.decode_as(resource.schema, document, strict)
+    }
+
+    /// As [`Schemas::decode`], for a schema by its name in the OpenAPI document.
+    ///
+    /// # Errors
+    /// [`Mismatch`]; also when there is no such schema.
+    pub fn decode_as(&self, schema: &str, document: Node, strict: bool) -> Result<Checked, Mismatch> {
+        let root = *self.by_name.get(schema).ok_or_else(|| Mismatch(format!("no schema {schema}")))?;
+        let (map, strict) = fill::fill(self, root, go_name(schema), document, strict)?;
+        let mut object = Object(map);
+        self.complete(root, &mut object.0);
+        Ok(Checked { object, strict })
+    }
+
+    /// Holds an object against its schema and makes it what the Go type would be; answers warnings.
+    ///
+    /// # Errors
+    /// 400 as for a body that cannot be decoded.
+    pub fn check(
+        &self,
+        resource: &Resource,
+        object: &mut Object,
+        validation: FieldValidation,
+    ) -> Result<Vec<String>, Status> {
+        let document = Node::Map(
+            std::mem::take(&mut object.0).into_iter().map(|(name, value)| (name, value.into())).collect(),
+        );
+        let refused =
+            |why: &str| cannot_be_handled(resource.gvk.kind, resource.gvk.version, resource.gvk.kind, why);
+        let checked = self
+            .decode(resource, document, validation != FieldValidation::Ignore)
+            .map_err(|error| refused(&error.0))?;
+        if validation == FieldValidation::Strict && !checked.strict.is_empty() {
+            return Err(refused(&strict_error(&checked.strict)));
+        }
+        *object = checked.object;
+        Ok(checked.strict)
+    }
+
+    /// Decodes what a JSON or merge patch made of an object. `from_patch` are the strict errors of the patch document
+    /// itself. Answers the object and warnings.
+    ///
+    /// # Errors
+    /// 422 about `patch`, as the real handlers answer.
+    pub fn check_patched(
+        &self,
+        resource: &Resource,
+        patched: &Object,
+        mut from_patch: Vec<String>,
+        validation: FieldValidation,
+    ) -> Result<(Object, Vec<String>), Status> {
+        let invalid = |why: String| {
+            let text = String::from_utf8_lossy(&patched.to_bytes()).into_owned();
+            Status::invalid("", "", "", &[FieldError::invalid_str("patch", &text, why)])
+        };
+        let document = Node::from(serde_json::Value::Object(patched.0.clone()));
+        let checked = self
+            .decode(resource, document, validation != FieldValidation::Ignore)
+            .map_err(|error| invalid(error.0))?;
+        from_patch.extend(checked.strict);
+        if validation == FieldValidation::Strict && !from_patch.is_empty() {
+            return Err(invalid(strict_error(&from_patch)));
+        }
+        Ok((checked.object, from_patch))
+    }
+}
+
+/// 400: a body of a known kind that cannot be decoded. `kind` and `version` are those of the body.
+pub(crate) fn cannot_be_handled(kind: &str, version: &str, wanted: &str, why: &str) -> Status {
+    let version = picoshift_machinery::field_error::quote(version);
+    Status::bad_request(format!("{kind} in version {version} cannot be handled as a {wanted}: {why}"))
+}
+
+/// The text of all strict errors together.
+pub(crate) fn strict_error(errors: &[String]) -> String {
+    format!("strict decoding error: {}", errors.join(", "))
+}
+
+/// `v1.Route` of `com.github.openshift.api.route.v1.Route`.
+fn go_name(schema: &str) -> &str {
+    schema.rmatch_indices('.').nth(1).map_or(schema, |(at, _)| &schema[at + 1..])
+}
+
+fn compile(raw: RawType, by_name: &HashMap<Box<str>, usize>) -> Result<Type, LoadError> {
+    let boxed = |raw: Box<RawType>| compile(*raw, by_name).map(Box::new);
+    let kind = match raw.kind {
+        RawKind::Bool => Kind::Bool,
+        RawKind::Bytes => Kind::Bytes,
+        RawKind::Float => Kind::Float,
+        RawKind::Int32 => Kind::Int32,
+        RawKind::Int64 => Kind::Int64,
+        RawKind::IntOrString => Kind::IntOrString,
+        RawKind::List(element) => Kind::List(boxed(element)?),
+        RawKind::Map(value) => Kind::Map(boxed(value)?),
+        RawKind::Raw => Kind::Raw,
+        RawKind::String => Kind::String,
+        RawKind::Struct(name) => Kind::Struct(*by_name.get(name.as_str()).ok_or(LoadError::Missing(name))?),
+        RawKind::Time => Kind::Time,
+    };
+    Ok(Type { go: raw.go.into(), kind })
+}
+
+#[cfg(test)]
+mod tests;

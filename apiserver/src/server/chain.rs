@@ -1,0 +1,267 @@
+//! What happens to every request, in order: panics are caught; an audit id is kept or made; the time is limited; the
+//! caller is authenticated and may impersonate; it finds a place among the running requests; it is authorized; then
+//! its endpoint answers. Plain calls, no layers.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use http::header::CACHE_CONTROL;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use picoshift_machinery::body::Body;
+use picoshift_machinery::drain::Drain;
+use picoshift_machinery::listener::Service;
+use picoshift_machinery::peer::Peer;
+use picoshift_machinery::request_info::RequestInfo;
+use picoshift_machinery::user_info::MASTERS;
+use picoshift_machinery::{Status, UserInfo};
+use tokio::time::timeout;
+
+use super::endpoints::Endpoint;
+use super::in_flight::{InFlight, Kind, Place};
+use super::long_running::until_drained;
+use super::metrics::Target;
+use super::query::Query;
+use super::{Parts, own_paths, respond};
+use crate::authn::impersonation::{Refused, impersonate};
+use crate::authn::{Connection, Identity};
+use crate::authz::{Attributes, Decision, forbidden, projects_webhook};
+use crate::rest::RequestContext;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// The way of a request.
+pub struct Chain {
+    parts: Parts,
+    in_flight: InFlight,
+    request_time: Duration,
+    drain: Drain,
+}
+
+/// What is learned about a request on its way, for the log and the counters.
+#[derive(Default)]
+struct Seen {
+    target: Target,
+    watch: bool,
+    user: Option<Arc<UserInfo>>,
+}
+
+/// There is no place for a request.
+struct Full;
+
+impl Chain {
+    /// A chain of `parts`.
+    #[must_use]
+    pub fn new(parts: Parts, in_flight: InFlight, request_time: Duration, drain: Drain) -> Self {
+        Self { parts, in_flight, request_time, drain }
+    }
+
+    async fn answer(
+        &self,
+        connection: &Connection,
+        request: Request<Incoming>,
+        seen: &mut Seen,
+    ) -> Response<Body> {
+        let query = Query::read(request.uri().query());
+        let info = RequestInfo::parse(
+            request.method(),
+            request.uri().path(),
+            query.watch,
+            query.field_name.as_deref(),
+        );
+        let info = match info {
+            Ok(info) => info,
+            Err(error) => return respond::status(&Status::bad_request(error.to_string())),
+        };
+        seen.target = own_paths::target(&self.parts.endpoints, &info, request.method());
+        seen.watch = info.is_resource && info.verb == "watch";
+        if seen.watch {
+            return self.admitted(connection, request, info, seen).await;
+        }
+        let time = match query.time() {
+            Ok(asked) => asked.map_or(self.request_time, |asked| asked.min(self.request_time)),
+            Err(why) => return respond::status(&Status::bad_request(why)),
+        };
+        match timeout(time, self.admitted(connection, request, info, seen)).await {
+            Ok(response) => response,
+            Err(_) => {
+                respond::status(&Status::timeout("request did not complete within the allotted timeout", 0))
+            }
+        }
+    }
+
+    /// From authentication on.
+    async fn admitted(
+        &self,
+        connection: &Connection,
+        mut request: Request<Incoming>,
+        info: RequestInfo,
+        seen: &mut Seen,
+    ) -> Response<Body> {
+        let identity = self.parts.authenticator.authenticate(connection, request.headers()).await;
+        self.parts.metrics.authenticated(identity.is_ok());
+        let Ok(identity) = identity else {
+            return respond::status(&Status::unauthorized());
+        };
+        seen.user = Some(Arc::clone(&identity.user));
+        let authorizer = &self.parts.authorizer;
+        let uri = request.uri().clone();
+        let identity = match impersonate(identity, request.headers_mut(), &**authorizer).await {
+            Ok(identity) => identity,
+            Err(Refused::Forbidden(status)) => return respond::forbidden(&status),
+            Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
+        };
+        let Ok(place) = self.place(&identity, &info, seen.watch) else {
+            return respond::too_many_requests();
+        };
+        if !info.is_resource && info.path == projects_webhook::PATH {
+            return self.project_review(&identity, &info, request).await;
+        }
+        match authorizer.authorize_request(&identity, &info).await {
+            Ok(Decision::Allow) => {}
+            Ok(Decision::Deny { reason }) => {
+                let attributes = Attributes::from(&info);
+                return respond::forbidden(&forbidden(&identity.user, &attributes, &reason));
+            }
+            Err(error) => return respond::internal_error(request_line(&uri), &error.message),
+        }
+        self.parts.authenticator.strip(request.headers_mut());
+        let response = self.dispatch(&identity, info, request).await;
+        if seen.watch && response.status() == StatusCode::OK {
+            return response.map(|body| until_drained(body, &self.drain, place));
+        }
+        response
+    }
+
+    /// A place among the running requests, or 429. Members of `system:masters` are never turned away.
+    fn place(&self, identity: &Identity, info: &RequestInfo, watch: bool) -> Result<Option<Place>, Full> {
+        if !info.is_resource && own_paths::PROBES.iter().any(|probe| info.path.starts_with(probe)) {
+            return Ok(None);
+        }
+        let kind = match info.verb.as_str() {
+            _ if watch => Kind::Watch,
+            "get" | "list" | "head" | "options" => Kind::ReadOnly,
+            _ => Kind::Mutating,
+        };
+        let place = self.in_flight.enter(kind, identity.user.in_group(MASTERS));
+        if place.is_none() {
+            self.parts.metrics.dropped.inc();
+            return Err(Full);
+        }
+        Ok(place)
+    }
+
+    async fn dispatch(
+        &self,
+        identity: &Identity,
+        info: RequestInfo,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let endpoint = if info.is_resource {
+            self.parts.endpoints.find_resource(&info).map(|(_, endpoint)| endpoint)
+        } else {
+            self.parts.endpoints.find_path(&info.path)
+        };
+        match endpoint {
+            Some(endpoint) => {
+                let endpoint: &Arc<dyn Endpoint> = endpoint;
+                let cx = Arc::new(RequestContext::new(Arc::clone(&identity.user), info));
+                endpoint.call(cx, request).await
+            }
+            None if info.is_resource => respond::not_found(),
+            None => own_paths::answer(&self.parts, &info, request.uri().query()),
+        }
+    }
+
+    async fn project_review(
+        &self,
+        identity: &Identity,
+        info: &RequestInfo,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        if let Err(status) = projects_webhook::admit(identity, &info.verb) {
+            return respond::forbidden(&status);
+        }
+        if request.method() != Method::POST {
+            return respond::plain_error(StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here");
+        }
+        let body = Limited::new(request.into_body(), projects_webhook::MAX_BODY);
+        match body.collect().await {
+            Ok(body) => projects_webhook::answer(&self.parts.authorizer, &body.to_bytes()).await,
+            Err(error) => respond::status(&Status::bad_request(error.to_string())),
+        }
+    }
+}
+
+impl Service for Chain {
+    type Connection = Connection;
+
+    fn connected(&self, peer: Peer) -> Connection {
+        Connection::new(peer)
+    }
+
+    async fn call(
+        self: Arc<Self>,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let started = Instant::now();
+        let audit_id = audit_id(request.headers());
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let mut seen = Seen::default();
+        let answer = AssertUnwindSafe(self.answer(&connection, request, &mut seen)).catch_unwind().await;
+        let mut response = answer.unwrap_or_else(|_| {
+            self.parts.metrics.panics.inc();
+            tracing::error!(%method, path = uri.path(), "a request made its handler panic");
+            respond::plain_error(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "This request caused apiserver to panic. Look in the logs for details.",
+            )
+        });
+        let headers = response.headers_mut();
+        headers.entry(CACHE_CONTROL).or_insert_with(|| cache_control(uri.path()));
+        headers.entry(AUDIT_ID).or_insert(audit_id);
+        if method == Method::HEAD {
+            response = respond::head_only(response);
+        }
+        let (code, spent) = (response.status().as_u16(), started.elapsed());
+        self.parts.metrics.answered(seen.target, code, (!seen.watch).then_some(spent.as_secs_f64()));
+        tracing::debug!(
+            %method,
+            path = uri.path(),
+            user = seen.user.as_ref().map_or("", |user| &user.name),
+            code,
+            micros = spent.as_micros(),
+            "request"
+        );
+        response
+    }
+}
+
+/// Path and query, as the client sent them.
+fn request_line(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |line| line.as_str())
+}
+
+/// The request's audit id, or a new one.
+fn audit_id(headers: &HeaderMap) -> HeaderValue {
+    if let Some(id) = headers.get(&AUDIT_ID).filter(|id| !id.is_empty()) {
+        return id.clone();
+    }
+    let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
+    let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
+    HeaderValue::from_str(id.hyphenated().encode_lower(&mut text))
+        .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+}
+
+/// openshift-apiserver lets nothing be stored but what describes the API.
+fn cache_control(path: &str) -> HeaderValue {
+    if path.starts_with("/openapi/") || path.starts_with("/swagger") {
+        HeaderValue::from_static("no-cache, private")
+    } else {
+        HeaderValue::from_static("no-store")
+    }
+}

@@ -1,0 +1,64 @@
+//! The body of a watch: ends cleanly when the server drains, and keeps the request's place until it is sent.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::BodyExt;
+use picoshift_machinery::body::Body;
+use picoshift_machinery::drain::Drain;
+
+use super::in_flight::Place;
+
+type Drained = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct UntilDrained {
+    inner: Body,
+    drained: Drained,
+    ended: bool,
+    _place: Option<Place>,
+}
+
+impl http_body::Body for UntilDrained {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        // Frames are whole events, so the end between two frames is a clean one.
+        if self.ended || self.drained.as_mut().poll(cx).is_ready() {
+            self.ended = true;
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.inner).poll_frame(cx)
+    }
+}
+
+/// `body` until the drain starts.
+pub(super) fn until_drained(body: Body, drain: &Drain, place: Option<Place>) -> Body {
+    UntilDrained { inner: body, drained: Box::pin(drain.wait()), ended: false, _place: place }.boxed_unsync()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt, stream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stream_ends_with_the_drain() {
+        let drain = Drain::new();
+        let endless = stream::iter([Bytes::from("event")]).chain(stream::pending());
+        let mut body = until_drained(picoshift_machinery::body::stream(endless), &drain, None);
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "event");
+        let (end, ()) = tokio::join!(body.frame(), async { drain.start() });
+        assert!(end.is_none());
+        assert!(body.frame().await.is_none());
+    }
+}

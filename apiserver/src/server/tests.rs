@@ -1,0 +1,387 @@
+//! Tests of the whole chain over real TLS: two authorities, port 0, hyper as the client.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use picoshift_machinery::body::{self, Body};
+use picoshift_machinery::{GroupVersionKind, Status, UserInfo};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+use super::*;
+use crate::authn::test_certificates::{Authority, Client, config, config_map};
+use crate::authn::token_review::{TokenAuthenticator, TokenError, TokenReview};
+use crate::authz::{Attributes, Authorizer, Decision};
+use crate::resource::{Resource, Verb};
+use crate::rest::RequestContext;
+
+static ROUTES: Resource = Resource {
+    gvk: GroupVersionKind { group: "route.openshift.io", version: "v1", kind: "Route" },
+    plural: "routes",
+    singular: "route",
+    namespaced: true,
+    verbs: &[Verb::Get, Verb::Watch],
+    short_names: &[],
+    categories: &[],
+    subresources: &[],
+    columns: &[],
+    field_labels: &[],
+    schema: "",
+};
+
+/// Answers who asked; `slow` waits, `panic` panics, `forever` never answers, watches never end.
+struct Echo {
+    go: Semaphore,
+    started: Semaphore,
+}
+
+#[async_trait]
+impl Endpoint for Echo {
+    async fn call(&self, cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
+        assert!(!request.headers().keys().any(|name| name.as_str().starts_with("x-remote-")));
+        match cx.info.name.as_str() {
+            "slow" => {
+                self.started.add_permits(1);
+                drop(self.go.acquire().await);
+            }
+            "panic" => panic!("as the test wants"),
+            "forever" => std::future::pending().await,
+            _ => {}
+        }
+        if cx.info.verb == "watch" {
+            let events = stream::iter([Bytes::from("event\n")]).chain(stream::pending());
+            return Response::new(body::stream(events));
+        }
+        respond::json(StatusCode::OK, &json!({"user": cx.user.name, "groups": cx.user.groups.len()}))
+    }
+}
+
+use http::StatusCode;
+
+/// `nobody` may nothing, `broken` cannot be reviewed, webhook questions are allowed in namespace `mine`.
+struct Rules;
+
+#[async_trait]
+impl Authorizer for Rules {
+    async fn authorize(&self, user: &UserInfo, a: &Attributes) -> Result<Decision, Status> {
+        match user.name.as_str() {
+            "broken" => Err(Status::internal("no connection")),
+            "nobody" => Ok(Decision::Deny { reason: "no rule".to_owned() }),
+            "asked-about" if a.namespace != "mine" => Ok(Decision::Deny { reason: String::new() }),
+            "boss" if a.verb == "impersonate" && a.name == "root" => {
+                Ok(Decision::Deny { reason: String::new() })
+            }
+            _ => Ok(Decision::Allow),
+        }
+    }
+}
+
+struct NoTokens;
+
+#[async_trait]
+impl TokenReview for NoTokens {
+    async fn review(&self, _token: &str) -> Result<Option<UserInfo>, TokenError> {
+        Ok(None)
+    }
+}
+
+struct World {
+    address: SocketAddr,
+    serving: CertificateDer<'static>,
+    clients: Authority,
+    proxy: Authority,
+    echo: Arc<Echo>,
+    metrics: Arc<Metrics>,
+    drain: Drain,
+    done: JoinHandle<()>,
+}
+
+async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(folder.path().join("crt"), made.cert.pem()).unwrap();
+    std::fs::write(folder.path().join("key"), made.signing_key.serialize_pem()).unwrap();
+    let certificate = ServingCertificate::load(folder.path().join("crt"), folder.path().join("key")).unwrap();
+    let mut settings = ServerConfig::new("127.0.0.1:0".parse().unwrap(), certificate);
+    change(&mut settings);
+
+    let (clients, proxy) = (Authority::new("clients"), Authority::new("front proxy"));
+    let echo = Arc::new(Echo { go: Semaphore::new(0), started: Semaphore::new(0) });
+    let (metrics, drain, checks) = (Arc::new(Metrics::new()), Drain::new(), Checks::new());
+    checks.add("ping", Shown::Everywhere, || Ok(()));
+    let parts = Parts {
+        authenticator: Authenticator::new(
+            config(&config_map(&clients, &proxy)),
+            TokenAuthenticator::new(Arc::new(NoTokens)),
+        ),
+        authorizer: Arc::new(CachedAuthorizer::new(Arc::new(Rules), Arc::clone(&metrics))),
+        endpoints: Endpoints::new()
+            .resource(&ROUTES, Arc::clone(&echo) as _)
+            .path("/apis", Arc::clone(&echo) as _)
+            .prefix("/openapi/v3/", Arc::clone(&echo) as _),
+        checks,
+        metrics: Arc::clone(&metrics),
+    };
+    let server = Server::bind(settings, parts, drain.clone()).await.unwrap();
+    let address = server.address();
+    let done = tokio::spawn(server.serve());
+    World { address, serving: made.cert.der().clone(), clients, proxy, echo, metrics, drain, done }
+}
+
+type Request1 = http1::SendRequest<Full<Bytes>>;
+type Request2 = http2::SendRequest<Full<Bytes>>;
+
+impl World {
+    async fn stream(
+        &self,
+        protocol: &str,
+        client: Option<&Client>,
+    ) -> TokioIo<tokio_rustls::client::TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.serving.clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(picoshift_machinery::tls::provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut tls = match client {
+            Some(client) => {
+                builder.with_client_auth_cert(vec![client.certificate.clone()], client.key()).unwrap()
+            }
+            None => builder.with_no_client_auth(),
+        };
+        tls.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let tcp = TcpStream::connect(self.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        TokioIo::new(TlsConnector::from(Arc::new(tls)).connect(name, tcp).await.unwrap())
+    }
+
+    async fn http1(&self, client: Option<&Client>) -> Request1 {
+        let (sender, connection) = http1::handshake(self.stream("http/1.1", client).await).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
+    async fn http2(&self, client: Option<&Client>) -> Request2 {
+        let stream = self.stream("h2", client).await;
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
+    async fn as_user(&self, name: &str) -> Request2 {
+        self.http2(Some(&self.clients.client(name, &[]))).await
+    }
+}
+
+fn get(path: &str) -> Request<Full<Bytes>> {
+    Request::get(format!("https://localhost{path}")).body(Full::default()).unwrap()
+}
+
+fn route(name: &str) -> Request<Full<Bytes>> {
+    get(&format!("/apis/route.openshift.io/v1/namespaces/ns/routes/{name}"))
+}
+
+async fn text(response: Response<Incoming>) -> String {
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+async fn value(response: Response<Incoming>) -> Value {
+    serde_json::from_str(&text(response).await).unwrap()
+}
+
+#[tokio::test]
+async fn the_front_proxy_brings_users_with_300_groups_over_both_protocols() {
+    let world = start(|_| {}).await;
+    let proxy = world.proxy.client("front-proxy-client", &[]);
+    let mut request = route("a");
+    request.headers_mut().insert("x-remote-user", "jane".parse().unwrap());
+    request.headers_mut().insert("audit-id", "from-kube-apiserver".parse().unwrap());
+    for n in 0..300 {
+        request.headers_mut().append("x-remote-group", format!("group-{n}").parse().unwrap());
+    }
+    let first = world.http1(Some(&proxy)).await.send_request(request.clone()).await.unwrap();
+    assert_eq!(first.headers()["audit-id"], "from-kube-apiserver");
+    assert_eq!(first.headers()["cache-control"], "no-store");
+    assert_eq!(value(first).await, json!({"user": "jane", "groups": 301}));
+    let second = world.http2(Some(&proxy)).await.send_request(request.clone()).await.unwrap();
+    assert_eq!(value(second).await, json!({"user": "jane", "groups": 301}));
+
+    let spoofed = world.http2(None).await.send_request(request.clone()).await.unwrap();
+    assert_eq!(value(spoofed).await["user"], "system:anonymous");
+    let stranger = world.proxy.client("stranger", &[]);
+    let refused = world.http1(Some(&stranger)).await.send_request(request).await.unwrap();
+    assert_eq!(refused.status(), 401);
+    let body = value(refused).await;
+    assert_eq!((&body["message"], &body["reason"]), (&json!("Unauthorized"), &json!("Unauthorized")));
+}
+
+#[tokio::test]
+async fn refusals_are_the_real_ones() {
+    let world = start(|_| {}).await;
+    let denied = world.as_user("nobody").await.send_request(route("a")).await.unwrap();
+    assert_eq!(denied.status(), 403);
+    assert_eq!(denied.headers()["x-content-type-options"], "nosniff");
+    assert_eq!(
+        value(denied).await["message"],
+        "routes.route.openshift.io \"a\" is forbidden: User \"nobody\" cannot get resource \"routes\" in \
+         API group \"route.openshift.io\" in the namespace \"ns\": no rule"
+    );
+    let broken = world.as_user("broken").await.send_request(get("/apis")).await.unwrap();
+    assert_eq!(broken.status(), 500);
+    assert_eq!(
+        text(broken).await,
+        "Internal Server Error: \"/apis\": Internal error occurred: no connection\n"
+    );
+    let mut jane = world.as_user("jane").await;
+    for path in ["/nothing", "/apis/route.openshift.io/v1/others", "/readyz/nothing"] {
+        let missing = jane.send_request(get(path)).await.unwrap();
+        assert_eq!(
+            (missing.status().as_u16(), text(missing).await),
+            (404, "404 page not found\n".to_owned())
+        );
+    }
+    let panicked = jane.send_request(route("panic")).await.unwrap();
+    assert_eq!(panicked.status(), 500);
+    assert_eq!(world.metrics.panics.get(), 1);
+    let bad_time = jane.send_request(get("/apis?timeout=soon")).await.unwrap();
+    assert_eq!(bad_time.status(), 400);
+    let late =
+        jane.send_request(get("/apis/route.openshift.io/v1/namespaces/ns/routes/forever?timeout=10ms"));
+    let late = late.await.unwrap();
+    assert_eq!(late.status(), 504);
+    assert_eq!(value(late).await["message"], "Timeout: request did not complete within the allotted timeout");
+}
+
+#[tokio::test]
+async fn own_paths_answer() {
+    let world = start(|_| {}).await;
+    let mut nobody = world.as_user("nobody").await;
+    let health = nobody.send_request(get("/healthz")).await.unwrap();
+    assert_eq!(
+        (health.status().as_u16(), health.headers()["x-content-type-options"].clone()),
+        (200, "nosniff".parse().unwrap())
+    );
+    assert_eq!(text(health).await, "ok");
+    let ready = nobody.send_request(get("/readyz?verbose")).await.unwrap();
+    assert_eq!(text(ready).await, "[+]ping ok\n[+]shutdown ok\nreadyz check passed\n");
+    assert_eq!(nobody.send_request(get("/metrics")).await.unwrap().status(), 403);
+
+    let mut jane = world.as_user("jane").await;
+    assert_eq!(value(jane.send_request(get("/version")).await.unwrap()).await["gitVersion"], "v1.34.1");
+    let index = value(jane.send_request(get("/")).await.unwrap()).await;
+    for path in ["/apis", "/openapi/v3/", "/readyz/shutdown", "/version/openshift"] {
+        assert!(index["paths"].as_array().unwrap().contains(&json!(path)), "{path}");
+    }
+    let openapi = jane.send_request(get("/openapi/v3/x")).await.unwrap();
+    assert_eq!(openapi.headers()["cache-control"], "no-cache, private");
+    assert_eq!(openapi.headers()["audit-id"].len(), 36);
+    let mut head = route("a");
+    *head.method_mut() = http::Method::HEAD;
+    let head = jane.send_request(head).await.unwrap();
+    assert_eq!(head.headers()["content-length"], "27");
+    assert_eq!(text(head).await, "");
+    let metrics = text(jane.send_request(get("/metrics")).await.unwrap()).await;
+    let line = "apiserver_request_total{verb=\"HEAD\",group=\"route.openshift.io\",version=\"v1\",\
+        resource=\"routes\",subresource=\"\",code=\"200\"} 1";
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+#[tokio::test]
+async fn impersonation_needs_permission() {
+    let world = start(|_| {}).await;
+    let mut boss = world.as_user("boss").await;
+    let mut request = route("a");
+    request.headers_mut().insert("impersonate-user", "jane".parse().unwrap());
+    assert_eq!(value(boss.send_request(request.clone()).await.unwrap()).await["user"], "jane");
+    request.headers_mut().insert("impersonate-user", "nobody".parse().unwrap());
+    assert_eq!(boss.send_request(request.clone()).await.unwrap().status(), 403);
+    request.headers_mut().remove("impersonate-user");
+    request.headers_mut().insert("impersonate-group", "system:masters".parse().unwrap());
+    assert_eq!(boss.send_request(request).await.unwrap().status(), 500);
+}
+
+#[tokio::test]
+async fn the_webhook_answers_one_client_only() {
+    let world = start(|_| {}).await;
+    let question = |namespace: &str, name: &str| {
+        let review = json!({"spec": {"user": "asked-about", "resourceAttributes": {
+            "group": "project.openshift.io", "resource": "projects", "verb": "get",
+            "namespace": namespace, "name": name,
+        }}});
+        let post = Request::post("https://localhost/authorization/projects");
+        post.body(Full::from(review.to_string())).unwrap()
+    };
+    let mut webhook = world.as_user("system:picoshift:authorization-webhook").await;
+    for (namespace, name, allowed) in [("", "mine", true), ("", "other", false), ("mine", "mine", false)] {
+        let answer = webhook.send_request(question(namespace, name)).await.unwrap();
+        assert_eq!(value(answer).await["status"]["allowed"], allowed, "{namespace}/{name}");
+    }
+    let mut jane = world.as_user("jane").await;
+    assert_eq!(jane.send_request(question("", "mine")).await.unwrap().status(), 403);
+    let proxy = world.proxy.client("front-proxy-client", &[]);
+    let mut claimed = question("", "mine");
+    let name = "system:picoshift:authorization-webhook".parse().unwrap();
+    claimed.headers_mut().insert("x-remote-user", name);
+    assert_eq!(world.http2(Some(&proxy)).await.send_request(claimed).await.unwrap().status(), 403);
+    assert_eq!(webhook.send_request(get("/authorization/projects")).await.unwrap().status(), 405);
+}
+
+#[tokio::test]
+async fn too_much_at_a_time_is_429_but_not_for_masters_probes_and_watches() {
+    let world = start(|settings| {
+        settings.max_in_flight = 1;
+        settings.max_watches = 1;
+    })
+    .await;
+    let mut jane = world.as_user("jane").await;
+    let slow = jane.send_request(route("slow"));
+    let slow = tokio::spawn(slow);
+    drop(world.echo.started.acquire().await);
+    let full = jane.send_request(route("a")).await.unwrap();
+    assert_eq!((full.status().as_u16(), full.headers()["retry-after"].clone()), (429, "1".parse().unwrap()));
+    assert_eq!(world.metrics.dropped.get(), 1);
+    let master = world.clients.client("root", &["system:masters"]);
+    assert_eq!(world.http1(Some(&master)).await.send_request(route("a")).await.unwrap().status(), 200);
+    assert_eq!(jane.send_request(get("/livez")).await.unwrap().status(), 200);
+    let watch = || get("/apis/route.openshift.io/v1/routes?watch=true");
+    let mut open = jane.send_request(watch()).await.unwrap();
+    assert_eq!(open.status(), 200);
+    assert_eq!(open.body_mut().frame().await.unwrap().unwrap().into_data().unwrap(), "event\n");
+    assert_eq!(jane.send_request(watch()).await.unwrap().status(), 429);
+    world.echo.go.add_permits(1);
+    assert_eq!(slow.await.unwrap().unwrap().status(), 200);
+    assert_eq!(jane.send_request(route("a")).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn draining_ends_watches_cleanly_and_lets_requests_finish() {
+    let world = start(|_| {}).await;
+    let (mut one, mut two) =
+        (world.http1(Some(&world.clients.client("jane", &[]))).await, world.as_user("jane").await);
+    let mut watches = vec![
+        one.send_request(get("/apis/route.openshift.io/v1/routes?watch=1")).await.unwrap(),
+        two.send_request(get("/apis/route.openshift.io/v1/routes?watch=1")).await.unwrap(),
+    ];
+    for watch in &mut watches {
+        watch.body_mut().frame().await.unwrap().unwrap();
+    }
+    let slow = tokio::spawn(two.send_request(route("slow")));
+    drop(world.echo.started.acquire().await);
+    world.drain.start();
+    for watch in watches {
+        assert_eq!(text(watch).await, "", "a clean end");
+    }
+    world.echo.go.add_permits(1);
+    assert_eq!(slow.await.unwrap().unwrap().status(), 200);
+    world.done.await.unwrap();
+}

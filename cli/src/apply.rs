@@ -1,0 +1,169 @@
+//! Server-side apply of our objects, and the wait until the APIs that they register are served.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures::future::try_join_all;
+use http::{Request, header};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::{GroupVersionKind, TypeMeta};
+use kube::runtime::wait::await_condition;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+/// Who owns the fields that we set.
+const MANAGER: &str = "picoshift";
+/// kube-apiserver rewrites an APIService with this label from a CRD of its group.
+const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+/// How kubectl asks for all groups at once.
+const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// Roles that kube-controller-manager puts together, our rules among them.
+const AGGREGATED: [&str; 4] = ["admin", "edit", "view", "basic-user"];
+
+/// Applies objects, namespaces first; returns how many were changed.
+pub(crate) async fn apply(client: &Client, objects: &[Value]) -> Result<usize> {
+    let (namespaces, others): (Vec<_>, Vec<_>) =
+        objects.iter().partition(|object| object["kind"] == "Namespace");
+    let mut changed = 0;
+    for group in [namespaces, others] {
+        let results = try_join_all(group.into_iter().map(|object| apply_one(client, object))).await?;
+        changed += results.into_iter().filter(|changed| *changed).count();
+    }
+    Ok(changed)
+}
+
+async fn apply_one(client: &Client, object: &Value) -> Result<bool> {
+    let (api, name) = api(client, object)?;
+    let what = || format!("cannot apply {} {name}", object["kind"].as_str().unwrap_or_default());
+    let before = api.get_opt(&name).await.with_context(what)?;
+    let automanaged = before.as_ref().is_some_and(|before| before.labels().contains_key(AUTOMANAGED));
+    if automanaged {
+        // The label and what kube-apiserver made of it go in one write: between two it would write again.
+        let mut patch = object.clone();
+        patch["metadata"]["labels"][AUTOMANAGED] = Value::Null;
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        api.patch(&name, &params, &Patch::Merge(&patch)).await.with_context(what)?;
+    }
+    let params = PatchParams::apply(MANAGER).force();
+    let after = api.patch(&name, &params, &Patch::Apply(object)).await.with_context(what)?;
+    Ok(before.and_then(|before| before.resource_version()) != after.resource_version())
+}
+
+fn api(client: &Client, object: &Value) -> Result<(Api<DynamicObject>, String)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let types = TypeMeta {
+        api_version: text(&object["apiVersion"]).context("an object has no apiVersion")?,
+        kind: text(&object["kind"]).context("an object has no kind")?,
+    };
+    // Our few kinds have regular plurals.
+    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
+    let name = text(&object["metadata"]["name"]).context("an object has no name")?;
+    let api = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    Ok((api, name))
+}
+
+/// Waits until each APIService among the objects is available.
+pub(crate) async fn await_available(client: &Client, objects: &[Value]) -> Result<()> {
+    let services = objects.iter().filter(|object| object["kind"] == "APIService");
+    try_join_all(services.map(|object| async move {
+        let (api, name) = api(client, object)?;
+        await_condition(api, &name, |object: Option<&DynamicObject>| object.is_some_and(is_available))
+            .await?;
+        Ok::<_, anyhow::Error>(())
+    }))
+    .await?;
+    Ok(())
+}
+
+/// Waits until kube-apiserver's discovery has each group of the APIServices among the objects: until then kubectl does not know its
+/// resources, and right after a change a group can be Available and not yet discovered anew.
+pub(crate) async fn await_discovered(client: &Client, objects: &[Value]) -> Result<()> {
+    let groups: Vec<&Value> = objects
+        .iter()
+        .filter(|object| object["kind"] == "APIService")
+        .map(|object| &object["spec"]["group"])
+        .collect();
+    let mut pause = Duration::from_millis(20);
+    loop {
+        let request = Request::get("/apis").header(header::ACCEPT, DISCOVERY).body(Vec::new())?;
+        let discovery: Value = client.request(request).await?;
+        if groups.iter().all(|group| is_discovered(&discovery, group)) {
+            return Ok(());
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 3 / 2).min(Duration::from_millis(250));
+    }
+}
+
+fn is_discovered(discovery: &Value, group: &Value) -> bool {
+    let current = |version: &Value| {
+        version["freshness"] == "Current"
+            && version["resources"].as_array().is_some_and(|list| !list.is_empty())
+    };
+    let items = discovery["items"].as_array();
+    items.into_iter().flatten().any(|item| {
+        item["metadata"]["name"] == *group
+            && item["versions"].as_array().is_some_and(|versions| versions.iter().all(current))
+    })
+}
+
+/// Waits until kube-controller-manager has put our rules into the roles that people get.
+pub(crate) async fn await_aggregated(client: &Client) -> Result<()> {
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    try_join_all(AGGREGATED.map(|name| await_condition(roles.clone(), name, has_project_rule))).await?;
+    Ok(())
+}
+
+fn has_project_rule(role: Option<&ClusterRole>) -> bool {
+    let rules = role.and_then(|role| role.rules.as_ref());
+    let groups = rules.into_iter().flatten().flat_map(|rule| rule.api_groups.iter().flatten());
+    groups.into_iter().any(|group| group == "project.openshift.io")
+}
+
+fn is_available(object: &DynamicObject) -> bool {
+    let conditions = object.data["status"]["conditions"].as_array();
+    let available = json!("Available");
+    conditions
+        .is_some_and(|list| list.iter().any(|entry| entry["type"] == available && entry["status"] == "True"))
+}
+
+/// Why the APIServices among the objects are not available, for people.
+pub(crate) async fn unavailable(client: &Client, objects: &[Value]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for object in objects.iter().filter(|object| object["kind"] == "APIService") {
+        let Ok((api, name)) = api(client, object) else { continue };
+        let Ok(found) = api.get(&name).await else { continue };
+        if !is_available(&found) {
+            let message =
+                found.data["status"]["conditions"][0]["message"].as_str().unwrap_or("not checked yet");
+            reasons.push(format!("{name}: {message}"));
+        }
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_discovered_with_all_its_versions() {
+        let discovery = |freshness: &str, resources: Value| {
+            json!({"items": [{
+                "metadata": {"name": "route.openshift.io"},
+                "versions": [{"version": "v1", "resources": resources, "freshness": freshness}],
+            }]})
+        };
+        let resources = json!([{"resource": "routes"}]);
+        let found = |discovery: &Value, group: &str| is_discovered(discovery, &json!(group));
+        assert!(found(&discovery("Current", resources.clone()), "route.openshift.io"));
+        assert!(!found(&discovery("Current", resources.clone()), "project.openshift.io"));
+        assert!(!found(&discovery("Stale", resources), "route.openshift.io"));
+        assert!(!found(&discovery("Current", json!([])), "route.openshift.io"));
+        assert!(!found(&json!({}), "route.openshift.io"));
+    }
+}

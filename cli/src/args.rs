@@ -1,0 +1,124 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::components::Component;
+
+const AFTER_HELP: &str = "\
+Environment:
+  XDG_STATE_HOME       state is kept in $XDG_STATE_HOME/picoshift (~/.local/state/picoshift)
+  XDG_CACHE_HOME       programs that were built are kept in $XDG_CACHE_HOME/picoshift (~/.cache/picoshift)
+  KUBEBUILDER_ASSETS   a directory with etcd, kube-apiserver … to use instead of building them
+  KUBECONFIG           its first entry is the file that gets the context `picoshift` (~/.kube/config)
+  NO_COLOR             no colours, on a terminal either
+
+Exit codes:
+  0  done
+  1  failed; the reason and a remedy are on standard error
+  2  the command line is wrong
+  3  status: a component is not running or not healthy";
+
+/// An OpenShift-like control plane on this machine: upstream Kubernetes, and picoshift's API server beside it.
+#[derive(Debug, Parser)]
+#[command(name = "picoshift", version, about, after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// Directory of certificates, data, logs and kubeconfigs [default: $XDG_STATE_HOME/picoshift]
+    #[arg(long, global = true, env = "PICOSHIFT_STATE_DIR", value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start what is not running yet, and wait until it is ready
+    #[command(after_help = "\
+Running it again starts only what is missing and restarts only what was started with other settings.
+When a component fails, the others are left running: `picoshift up` goes on from there, `picoshift down` ends them.")]
+    Up(UpArgs),
+    /// Stop what `up` started; data is kept
+    Down {
+        /// Remove certificates, data and logs too
+        #[arg(long)]
+        purge: bool,
+    },
+    /// Say what is running
+    Status {
+        /// Output format
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+    /// Print the components' logs
+    Logs {
+        /// Only this component's, without a prefix
+        component: Option<Component>,
+        /// Go on printing what is added
+        #[arg(short, long)]
+        follow: bool,
+        /// Start with this many lines of each [default: all of one component, 20 of each of several]
+        #[arg(long, value_name = "LINES")]
+        tail: Option<usize>,
+    },
+    /// Print the administrator's kubeconfig
+    Kubeconfig {
+        /// Print where it is instead
+        #[arg(long)]
+        path: bool,
+    },
+    /// Find or build the programs, without starting anything
+    Build,
+    /// Print the versions of picoshift and of what it runs
+    Version,
+    /// Print a completion script
+    Completion {
+        /// The shell that is to read it
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Options of `up`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpArgs {
+    /// Domain of the hosts that Routes get; names below `.localhost` need no DNS in browsers and curl
+    /// [default: the one of the last `up`, at first apps.picoshift.localhost]
+    #[arg(long, env = "PICOSHIFT_INGRESS_DOMAIN", value_name = "DOMAIN")]
+    pub(crate) ingress_domain: Option<String>,
+    /// Do not touch the user's kubeconfig
+    #[arg(long)]
+    pub(crate) no_kubeconfig: bool,
+}
+
+/// How `status` prints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// A table for people
+    #[default]
+    Text,
+    /// One JSON object for programs
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn components_are_named_as_their_programs() {
+        let args = Args::try_parse_from(["picoshift", "logs", "kube-apiserver", "-f"]).unwrap();
+        let Command::Logs { component, follow, .. } = args.command else {
+            panic!("not logs");
+        };
+        assert_eq!(component, Some(Component::KubeApiserver));
+        assert!(follow);
+    }
+}

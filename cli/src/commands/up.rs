@@ -1,0 +1,240 @@
+//! `up`: starts what is missing, and waits until all of it is ready.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kube::Client;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{lock_state, say};
+use crate::apply;
+use crate::args::UpArgs;
+use crate::binaries::{Binaries, Program};
+use crate::components::{self, Component, ETCD_PEER, ETCD_PEER_PORT, Plan, write_authorization_config};
+use crate::failure::Failure;
+use crate::health::client_for;
+use crate::kubeconfig::{self, Access, NAME, user_file};
+use crate::manifests;
+use crate::paths::Paths;
+use crate::pki;
+use crate::ports::Chooser;
+use crate::progress::{Progress, elapsed};
+use crate::settings::{INGRESS_DOMAIN, Settings};
+use crate::supervisor::{self, Running, Started};
+
+/// How long the registered APIs may take to be served once all components are healthy.
+const AVAILABLE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Runs `up`.
+pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
+    let start = Instant::now();
+    let progress = Progress::new();
+    paths.create_state()?;
+    let _lock = lock_state(paths, &progress).await?;
+    // Before minutes are spent on building.
+    components::installed()?;
+    let binaries = Binaries::ensure(paths, &progress).await?;
+    let settings = prepare(paths, args.ingress_domain)?;
+    let up = Up { paths, progress: &progress, settings: &settings, binaries: &binaries };
+    up.start().await?;
+    if !args.no_kubeconfig {
+        merge_kubeconfig(paths, settings.clone(), &progress).await?;
+    }
+    let kubectl = binaries.get(Program::Kubectl)?;
+    say(&farewell(paths, &settings, &kubectl.path, start.elapsed(), !args.no_kubeconfig))
+}
+
+/// Ports, certificates and configuration: everything that must be there before anything starts.
+fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<Settings> {
+    let mut settings = Settings::load(paths)?;
+    let mut chooser = Chooser::default();
+    let mut wanted =
+        vec![(ETCD_PEER, ETCD_PEER_PORT, Started::load_running(Component::Etcd, paths)?.is_some())];
+    for component in Component::ALL {
+        let runs = Started::load_running(component, paths)?.is_some();
+        wanted.push((component.name(), component.usual_port(), runs));
+    }
+    // First those in use, so that no other component is given one of them.
+    wanted.sort_by_key(|(_, _, runs)| !runs);
+    for (name, usual, runs) in wanted {
+        let recorded = settings.ports.get(name).copied();
+        let port = match recorded {
+            Some(port) if runs => chooser.keep(port),
+            _ => chooser.choose(recorded, usual)?,
+        };
+        settings.ports.insert(name.to_owned(), port);
+    }
+    settings.ingress_domain =
+        ingress_domain.or(settings.ingress_domain).or_else(|| Some(INGRESS_DOMAIN.to_owned()));
+    settings.save(paths)?;
+    pki::ensure(paths)?;
+    let port = |component| settings.port(component).context("a port was not chosen");
+    kubeconfig::write_all(paths, port(Component::KubeApiserver)?, port(Component::PicoshiftApiserver)?)?;
+    write_authorization_config(paths)?;
+    Ok(settings)
+}
+
+struct Up<'a> {
+    paths: &'a Paths,
+    progress: &'a Progress,
+    settings: &'a Settings,
+    binaries: &'a Binaries,
+}
+
+impl Up<'_> {
+    /// Starts the components, each as soon as what it needs is ready. Those that need kube-apiserver begin after it: earlier they
+    /// would only take processor time from it.
+    async fn start(&self) -> Result<()> {
+        let plans =
+            Component::ALL.map(|component| Plan::new(component, self.paths, self.settings, self.binaries));
+        let [etcd, kube_apiserver, picoshift_apiserver, controller_manager, scheduler] = plans;
+        let (etcd, kube_apiserver, picoshift_apiserver) = (etcd?, kube_apiserver?, picoshift_apiserver?);
+        let (controller_manager, scheduler) = (controller_manager?, scheduler?);
+
+        let etcd = self.bring_up(&etcd).await?;
+        let kube_apiserver = self.bring_up(&kube_apiserver).await?;
+        let everything_else = async {
+            let client =
+                client_for(self.port(Component::KubeApiserver)?, "cluster-ca", Some("admin"), self.paths)?;
+            let objects = manifests::objects(self.paths, self.port(Component::PicoshiftApiserver)?)?;
+            let served = async {
+                let server = self.bring_up(&picoshift_apiserver).await?;
+                self.register(&client, &objects, server).await
+            };
+            let controllers = self.bring_up(&controller_manager);
+            let (server, mut controllers, scheduler) =
+                tokio::try_join!(served, controllers, self.bring_up(&scheduler))?;
+            self.await_roles(&client, &mut controllers).await?;
+            Ok::<_, anyhow::Error>((server, controllers, scheduler))
+        };
+        // Whatever else is under way, the end of what it all needs is told first.
+        let (mut etcd, mut kube_apiserver) = (etcd, kube_apiserver);
+        let (server, controllers, scheduler) = tokio::select! {
+            biased;
+            err = etcd.failed(self.paths) => return Err(err),
+            err = kube_apiserver.failed(self.paths) => return Err(err),
+            done = everything_else => done?,
+        };
+        let fresh =
+            [etcd, kube_apiserver, server, controllers, scheduler].iter().any(|running| running.fresh);
+        if !fresh {
+            self.progress.say("everything was running already");
+        }
+        Ok(())
+    }
+
+    fn port(&self, component: Component) -> Result<u16> {
+        self.settings.port(component).context("a port was not chosen")
+    }
+
+    async fn bring_up(&self, plan: &Plan) -> Result<Running> {
+        let name = plan.component.name();
+        let step = self.progress.step(name);
+        let mut running = supervisor::ensure(plan, self.paths).await?;
+        running.ready(self.paths, plan.port).await?;
+        let fresh = if running.fresh { "" } else { ", was running" };
+        step.done_with(&format!("{} on port {}{fresh}", plan.version, plan.port));
+        Ok(running)
+    }
+
+    /// Registers the API groups, and waits until they are served.
+    async fn register(&self, client: &Client, objects: &[Value], mut server: Running) -> Result<Running> {
+        let step = self.progress.step("OpenShift APIs and roles");
+        let registered = async {
+            let changed = apply::apply(client, objects).await?;
+            let served = async {
+                apply::await_available(client, objects).await?;
+                apply::await_discovered(client, objects).await
+            };
+            match tokio::time::timeout(AVAILABLE_WITHIN, served).await {
+                Ok(done) => done.map(|()| changed),
+                Err(_) => Err(unavailable(client, objects).await.into()),
+            }
+        };
+        let changed = tokio::select! {
+            biased;
+            err = server.failed(self.paths) => return Err(err),
+            changed = registered => changed?,
+        };
+        let changed = match changed {
+            0 => "nothing to change".to_owned(),
+            count => format!("{count} of {} objects written", objects.len()),
+        };
+        step.done_with(&changed);
+        Ok(server)
+    }
+
+    /// Waits until the roles admin, edit, view and basic-user have our rules.
+    async fn await_roles(&self, client: &Client, controllers: &mut Running) -> Result<()> {
+        let _step = self.progress.step("roles");
+        tokio::select! {
+            biased;
+            err = controllers.failed(self.paths) => Err(err),
+            done = tokio::time::timeout(AVAILABLE_WITHIN, apply::await_aggregated(client)) => {
+                done.unwrap_or_else(|_| Err(roles_not_aggregated().into()))
+            }
+        }
+    }
+}
+
+fn roles_not_aggregated() -> Failure {
+    Failure::new(
+        format!(
+            "kube-controller-manager has not put our rules into the role admin after {}",
+            elapsed(AVAILABLE_WITHIN)
+        ),
+        "see `picoshift logs kube-controller-manager`, then `picoshift up` again",
+    )
+}
+
+async fn unavailable(client: &Client, objects: &[Value]) -> Failure {
+    let reasons: String =
+        apply::unavailable(client, objects).await.iter().map(|reason| format!("\n  {reason}")).collect();
+    Failure::new(
+        format!(
+            "kube-apiserver does not reach picoshift-apiserver after {}:{reasons}",
+            elapsed(AVAILABLE_WITHIN)
+        ),
+        "see `picoshift logs picoshift-apiserver`, then `picoshift up` again",
+    )
+}
+
+async fn merge_kubeconfig(paths: &Paths, mut settings: Settings, progress: &Progress) -> Result<()> {
+    let path = user_file::default_path().ok_or_else(|| {
+        Failure::new("there is no home directory for a kubeconfig", "set KUBECONFIG, or use --no-kubeconfig")
+    })?;
+    let port = settings.port(Component::KubeApiserver).context("a port was not chosen")?;
+    let access = Access::new(&format!("https://127.0.0.1:{port}"), "admin", paths)?;
+    let step = progress.step(&format!("context {NAME} in {}", path.display()));
+    if let Some(before) = settings.kubeconfig.as_ref().filter(|before| before.path != path) {
+        // An earlier `up` wrote to another file.
+        user_file::remove(before, &access.cluster).await?;
+    }
+    settings.kubeconfig = Some(user_file::merge(&path, &access, settings.kubeconfig.as_ref()).await?);
+    settings.save(paths)?;
+    step.done();
+    Ok(())
+}
+
+fn farewell(
+    paths: &Paths,
+    settings: &Settings,
+    kubectl: &std::path::Path,
+    took: Duration,
+    merged: bool,
+) -> String {
+    let on_path = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|dir| dir.join("kubectl").is_file());
+    let kubectl = if on_path { "kubectl".to_owned() } else { kubectl.display().to_string() };
+    let kubeconfig = match merged {
+        true => String::new(),
+        false => format!("  export KUBECONFIG={}\n", paths.kubeconfig("admin").display()),
+    };
+    let domain = settings.ingress_domain.as_deref().unwrap_or(INGRESS_DOMAIN);
+    format!(
+        "\npicoshift is ready after {}. Routes get hosts below {domain}. Next:\n{kubeconfig}  {kubectl} get projects\n  \
+         {kubectl} api-resources --api-group=route.openshift.io\n  picoshift status\n  picoshift down\n",
+        elapsed(took)
+    )
+}

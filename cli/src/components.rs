@@ -1,0 +1,205 @@
+//! The processes of the control plane: how each is called, started and asked for its health.
+
+mod etcd;
+mod kube_apiserver;
+mod kube_controller_manager;
+mod kube_scheduler;
+mod picoshift_apiserver;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+use crate::binaries::{Binaries, Program};
+use crate::paths::Paths;
+use crate::settings::Settings;
+
+pub(crate) use kube_apiserver::write_authorization_config;
+
+/// A process of the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Component {
+    /// Kubernetes' store
+    Etcd,
+    /// The Kubernetes API
+    KubeApiserver,
+    /// The OpenShift API groups
+    PicoshiftApiserver,
+    /// Kubernetes' controllers
+    KubeControllerManager,
+    /// Kubernetes' scheduler
+    KubeScheduler,
+}
+
+/// The settings' name of the port by which etcd would reach its peers.
+pub(crate) const ETCD_PEER: &str = "etcd-peer";
+/// The usual one.
+pub(crate) const ETCD_PEER_PORT: u16 = 2380;
+
+impl Component {
+    /// All of them, in the order of their start.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::PicoshiftApiserver,
+        Self::KubeControllerManager,
+        Self::KubeScheduler,
+    ];
+
+    /// The order of their end: each group ends before the next, since it uses the next.
+    pub(crate) const STOP_ORDER: [&[Self]; 4] = [
+        &[Self::KubeScheduler, Self::KubeControllerManager],
+        &[Self::PicoshiftApiserver],
+        &[Self::KubeApiserver],
+        &[Self::Etcd],
+    ];
+
+    /// Its name, which is its program's too.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::PicoshiftApiserver => "picoshift-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
+            Self::KubeScheduler => "kube-scheduler",
+        }
+    }
+
+    /// The port that people expect it at.
+    pub(crate) fn usual_port(self) -> u16 {
+        match self {
+            Self::Etcd => 2379,
+            Self::KubeApiserver => 6443,
+            Self::PicoshiftApiserver => 8443,
+            Self::KubeControllerManager => 10257,
+            Self::KubeScheduler => 10259,
+        }
+    }
+
+    /// Where it says that it is healthy.
+    pub(crate) fn health_path(self) -> &'static str {
+        match self {
+            Self::Etcd | Self::KubeApiserver | Self::PicoshiftApiserver => "/readyz",
+            Self::KubeControllerManager | Self::KubeScheduler => "/healthz",
+        }
+    }
+
+    /// The authority of its serving certificate, and the client certificate that its health needs.
+    pub(crate) fn health_certificates(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Etcd => ("etcd-ca", Some("etcd-client")),
+            _ => ("cluster-ca", None),
+        }
+    }
+
+    /// Which program it is, unless it is ours.
+    fn program(self) -> Option<Program> {
+        match self {
+            Self::Etcd => Some(Program::Etcd),
+            Self::KubeApiserver => Some(Program::KubeApiserver),
+            Self::PicoshiftApiserver => None,
+            Self::KubeControllerManager => Some(Program::KubeControllerManager),
+            Self::KubeScheduler => Some(Program::KubeScheduler),
+        }
+    }
+}
+
+/// Fails unless our own server is installed.
+pub(crate) fn installed() -> Result<()> {
+    picoshift_apiserver::program().map(drop)
+}
+
+/// How a component is to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// Which.
+    pub(crate) component: Component,
+    /// The program.
+    pub(crate) program: PathBuf,
+    /// Its version.
+    pub(crate) version: String,
+    /// Its arguments.
+    pub(crate) arguments: Vec<String>,
+    /// Files that it reads at its start: it must start again when they change.
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The port it listens on.
+    pub(crate) port: u16,
+}
+
+impl Plan {
+    /// How a component is to run with these settings.
+    pub(crate) fn new(
+        component: Component,
+        paths: &Paths,
+        settings: &Settings,
+        binaries: &Binaries,
+    ) -> Result<Self> {
+        let mut flags = Flags::default();
+        match component {
+            Component::Etcd => etcd::flags(&mut flags, paths, settings)?,
+            Component::KubeApiserver => kube_apiserver::flags(&mut flags, paths, settings)?,
+            Component::PicoshiftApiserver => picoshift_apiserver::flags(&mut flags, paths, settings)?,
+            Component::KubeControllerManager => kube_controller_manager::flags(&mut flags, paths, settings)?,
+            Component::KubeScheduler => kube_scheduler::flags(&mut flags, paths, settings)?,
+        }
+        let (program, version) = match component.program() {
+            Some(program) => {
+                let binary = binaries.get(program)?;
+                (binary.path.clone(), binary.version.clone())
+            }
+            None => picoshift_apiserver::program()?,
+        };
+        Ok(Self {
+            component,
+            program,
+            version,
+            arguments: flags.arguments,
+            inputs: flags.inputs,
+            port: port(settings, component)?,
+        })
+    }
+}
+
+/// Arguments under construction.
+#[derive(Debug, Default)]
+struct Flags {
+    arguments: Vec<String>,
+    inputs: Vec<PathBuf>,
+}
+
+impl Flags {
+    /// `--name=value`
+    fn set(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.arguments.push(format!("--{name}={value}"));
+    }
+
+    /// `--name=path`, for a file that is read at the start.
+    fn input(&mut self, name: &str, path: PathBuf) {
+        self.set(name, path.display());
+        self.inputs.push(path);
+    }
+}
+
+fn port(settings: &Settings, component: Component) -> Result<u16> {
+    settings.port(component).with_context(|| format!("no port was chosen for {}", component.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_component_is_stopped_once() {
+        let mut stopped: Vec<Component> = Component::STOP_ORDER.concat();
+        stopped.sort();
+        assert_eq!(stopped, Component::ALL);
+    }
+
+    #[test]
+    fn the_command_line_calls_them_by_their_names() {
+        for component in Component::ALL {
+            assert_eq!(component.to_possible_value().unwrap().get_name(), component.name());
+        }
+    }
+}

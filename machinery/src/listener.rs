@@ -1,0 +1,272 @@
+//! The accept loop: TCP, TLS, then HTTP/1.1 or HTTP/2, with limits, and a graceful end.
+//!
+//! In: connections. Out: calls of a [`Service`], each with the state that the service made for the connection.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::body::Body;
+use crate::drain::Drain;
+use crate::peer::{Peer, PeerCertificate};
+
+/// Limits of a listener. `Default` gives the ones to use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time; more wait in the kernel's queue.
+    pub connections: usize,
+    /// Time for the TLS handshake.
+    pub handshake: Duration,
+    /// HTTP/1: time until the headers of a request are there, counted from the end of the one before. It ends idle
+    /// connections too, so it is longer than the 90 s for which common clients keep theirs: they close first.
+    pub headers: Duration,
+    /// HTTP/1: header lines of a request. The aggregator sends one per group.
+    pub header_lines: usize,
+    /// HTTP/2: bytes of a request's headers.
+    pub header_list: u32,
+    /// HTTP/2: requests at a time on one connection. A watch holds one for minutes.
+    pub streams: u32,
+    /// HTTP/2: a ping after this long without a frame.
+    pub ping_after: Duration,
+    /// HTTP/2: the end of a connection whose ping is not answered for this long.
+    pub ping_timeout: Duration,
+    /// Time that requests have to finish once the drain has started.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            handshake: Duration::from_secs(10),
+            headers: Duration::from_secs(120),
+            header_lines: 1000,
+            header_list: 256 * 1024,
+            streams: 1000,
+            ping_after: Duration::from_secs(30),
+            ping_timeout: Duration::from_secs(15),
+            drain: Duration::from_secs(20),
+        }
+    }
+}
+
+/// What answers the requests of a listener.
+pub trait Service: Send + Sync + 'static {
+    /// What the service knows about one connection.
+    type Connection: Send + Sync + 'static;
+
+    /// A connection is there.
+    fn connected(&self, peer: Peer) -> Self::Connection;
+
+    /// Answers one request.
+    fn call(
+        self: Arc<Self>,
+        connection: Arc<Self::Connection>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// A bound TLS listener.
+pub struct Listener {
+    tcp: TcpListener,
+    address: SocketAddr,
+    acceptor: TlsAcceptor,
+    limits: Limits,
+}
+
+impl Listener {
+    /// Binds; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn bind(address: SocketAddr, tls: Arc<ServerConfig>, limits: Limits) -> io::Result<Self> {
+        let tcp = TcpListener::bind(address).await?;
+        let address = tcp.local_addr()?;
+        Ok(Self { tcp, address, acceptor: TlsAcceptor::from(tls), limits })
+    }
+
+    /// The address that was bound.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `drain` starts; then stops accepting, tells clients to go away, lets requests finish within
+    /// [`Limits::drain`], cuts the rest and returns.
+    pub async fn serve<S: Service>(self, service: Arc<S>, drain: Drain) {
+        let Self { tcp, acceptor, limits, .. } = self;
+        let connections = TaskTracker::new();
+        let cut = CancellationToken::new();
+        let permits = Arc::new(Semaphore::new(limits.connections));
+        {
+            let mut draining = pin!(drain.wait());
+            loop {
+                let (stream, address, permit) = tokio::select! {
+                    biased;
+                    () = &mut draining => break,
+                    accepted = accept(&tcp, &permits) => match accepted {
+                        Some(accepted) => accepted,
+                        None => break,
+                    },
+                };
+                let connection = Accepted { address, limits, drain: drain.clone(), _permit: permit };
+                let (acceptor, service, cut) = (acceptor.clone(), Arc::clone(&service), cut.clone());
+                connections.spawn(async move {
+                    tokio::select! {
+                        () = connection.serve(stream, acceptor, service) => {}
+                        () = cut.cancelled() => {}
+                    }
+                });
+            }
+        }
+        drop(tcp);
+        connections.close();
+        if timeout(limits.drain, connections.wait()).await.is_err() {
+            tracing::warn!(
+                connections = connections.len(),
+                "cutting connections that did not finish in time"
+            );
+            cut.cancel();
+            connections.wait().await;
+        }
+    }
+}
+
+/// The next connection; `None` never comes in practice (the semaphore is not closed).
+async fn accept(
+    tcp: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+    let mut pause = Duration::from_millis(5);
+    loop {
+        match tcp.accept().await {
+            Ok((stream, address)) => return Some((stream, address, permit)),
+            Err(error) if is_the_peers(&error) => {}
+            // Out of file descriptors or memory: wait for connections to end instead of spinning.
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept connections");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        }
+    }
+}
+
+fn is_the_peers(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}
+
+struct Accepted {
+    address: SocketAddr,
+    limits: Limits,
+    drain: Drain,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Accepted {
+    async fn serve<S: Service>(self, stream: TcpStream, acceptor: TlsAcceptor, service: Arc<S>) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY");
+        }
+        let handshake = timeout(self.limits.handshake, acceptor.accept(stream));
+        let stream = tokio::select! {
+            done = handshake => match done {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => {
+                    tracing::debug!(peer = %self.address, %error, "TLS handshake");
+                    return;
+                }
+                Err(_) => {
+                    tracing::debug!(peer = %self.address, "TLS handshake took too long");
+                    return;
+                }
+            },
+            () = self.drain.wait() => return,
+        };
+        let (_, tls) = stream.get_ref();
+        let is_http2 = tls.alpn_protocol() == Some(b"h2");
+        let certificate = tls.peer_certificates().map(<[_]>::to_vec).and_then(PeerCertificate::new);
+        let connection = Arc::new(service.connected(Peer { address: self.address, certificate }));
+        let result = if is_http2 {
+            self.serve_http2(stream, service, connection).await
+        } else {
+            self.serve_http1(stream, service, connection).await
+        };
+        if let Err(error) = result {
+            tracing::debug!(peer = %self.address, %error, "connection ended");
+        }
+    }
+
+    async fn serve_http2<S: Service>(
+        &self,
+        stream: TlsStream<TcpStream>,
+        service: Arc<S>,
+        state: Arc<S::Connection>,
+    ) -> hyper::Result<()> {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(self.limits.streams)
+            .max_header_list_size(self.limits.header_list)
+            .keep_alive_interval(self.limits.ping_after)
+            .keep_alive_timeout(self.limits.ping_timeout);
+        let answer = service_fn(move |request| {
+            let (service, state) = (Arc::clone(&service), Arc::clone(&state));
+            async move { Ok::<_, Infallible>(service.call(state, request).await) }
+        });
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
+        tokio::select! {
+            result = connection.as_mut() => return result,
+            () = self.drain.wait() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await
+    }
+
+    async fn serve_http1<S: Service>(
+        &self,
+        stream: TlsStream<TcpStream>,
+        service: Arc<S>,
+        state: Arc<S::Connection>,
+    ) -> hyper::Result<()> {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.headers)
+            .max_headers(self.limits.header_lines);
+        let answer = service_fn(move |request| {
+            let (service, state) = (Arc::clone(&service), Arc::clone(&state));
+            async move { Ok::<_, Infallible>(service.call(state, request).await) }
+        });
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
+        tokio::select! {
+            result = connection.as_mut() => return result,
+            () = self.drain.wait() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await
+    }
+}
+
+#[cfg(test)]
+mod tests;
