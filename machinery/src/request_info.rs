@@ -50,15 +50,12 @@ impl RequestInfo {
         let segments = path
             .split('/')
             .filter(|s| !s.is_empty())
-            .map(|s| percent_decode_str(s).decode_utf8().map(std::borrow::Cow::into_owned))
-            .collect::<Result<Vec<String>, _>>()
+            .map(|s| percent_decode_str(s).decode_utf8())
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|_| BadPath)?;
-        let mut info = Self {
-            path: percent_decode_str(path).decode_utf8().map_err(|_| BadPath)?.into_owned(),
-            verb: method.as_str().to_ascii_lowercase(),
-            ..Self::default()
-        };
-        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let path = percent_decode_str(path).decode_utf8().map_err(|_| BadPath)?.into_owned();
+        let mut info = Self { path, ..Self::default() };
+        let parts: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
         let rest: &[&str] = match parts.as_slice() {
             ["apis", group, version, rest @ ..] if !rest.is_empty() => {
                 (*group).clone_into(&mut info.group);
@@ -69,7 +66,10 @@ impl RequestInfo {
                 (*version).clone_into(&mut info.version);
                 rest
             }
-            _ => return Ok(info),
+            _ => {
+                info.verb = method.as_str().to_ascii_lowercase();
+                return Ok(info);
+            }
         };
         info.is_resource = true;
         info.resource_path(rest);
