@@ -85,7 +85,9 @@ pub(crate) struct Binaries(Vec<Binary>);
 impl Binaries {
     /// Finds all programs; builds those that are nowhere.
     pub(crate) async fn ensure(paths: &Paths, progress: &Progress) -> Result<Self> {
+        let step = progress.step("look for etcd, Kubernetes and kubectl");
         let found = find_all(paths).await;
+        drop(step);
         let missing = missing(&found);
         if missing.is_empty() {
             return Ok(Self(found));

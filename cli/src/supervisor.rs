@@ -27,6 +27,8 @@ const END_WITHIN: Duration = Duration::from_secs(20);
 const LOG_BYTES: u64 = 16 << 20;
 /// How many lines of a log are shown when its component failed.
 const TAIL: usize = 20;
+/// How much of each line is shown then.
+const LINE_CHARS: usize = 300;
 
 /// What is kept about a component that was started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -122,7 +124,7 @@ fn mark(component: Component, paths: &Paths) -> String {
 }
 
 /// Ends what an `up` started and, being killed, could not note down.
-async fn end_marked(component: Component, paths: &Paths) -> Result<bool> {
+pub(crate) async fn end_marked(component: Component, paths: &Paths) -> Result<bool> {
     let marked = marked(&mark(component, paths));
     for handle in marked.iter().filter_map(Identity::open) {
         end(&handle).await.with_context(|| format!("cannot end {}", component.name()))?;
@@ -189,9 +191,17 @@ impl Running {
     fn failure(&self, paths: &Paths, what: &str) -> anyhow::Error {
         let name = self.component.name();
         let tail = logs::tail(&paths.log(name), self.log_start, TAIL).unwrap_or_default();
-        let lines: String = tail.iter().map(|line| format!("\n  {line}")).collect();
+        let lines: String = tail.iter().map(|line| format!("\n  {}", shortened(line))).collect();
         let last = if tail.is_empty() { "its log is empty" } else { "the end of its log:" };
         Failure::new(format!("{name} {what}; {last}{lines}"), remedy(name, &lines)).into()
+    }
+}
+
+/// A line as far as a person reads it: stack traces come on one line too.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
     }
 }
 
@@ -228,16 +238,17 @@ fn remedy(name: &str, log: &str) -> String {
 
 /// Ends a component if it runs; says whether it did.
 pub(crate) async fn stop(component: Component, paths: &Paths) -> Result<bool> {
-    let started = Started::load(component, paths)?;
+    // A damaged note is no reason to leave a process behind.
+    let started = Started::load(component, paths).unwrap_or_default();
     let handle = started.as_ref().and_then(|started| started.identity.open());
     if let Some(handle) = &handle {
         end(handle).await.with_context(|| format!("cannot end {}", component.name()))?;
     }
     let unnoted = end_marked(component, paths).await?;
-    if started.is_some() {
-        fs::remove_file(paths.run(&file(component)))?;
+    match fs::remove_file(paths.run(&file(component))) {
+        Err(err) if err.kind() != std::io::ErrorKind::NotFound => Err(err.into()),
+        _ => Ok(handle.is_some() || unnoted),
     }
-    Ok(handle.is_some() || unnoted)
 }
 
 async fn end(handle: &Handle) -> Result<()> {

@@ -34,7 +34,7 @@ func TestMetadataClient(t *testing.T) {
 
 	one, err := routes.Get(t.Context(), "web", metav1.GetOptions{})
 	must(t, err)
-	if one.Kind != "PartialObjectMetadata" || one.UID == "" || one.Annotations["openshift.io/host.generated"] != "true" {
+	if one.Name != "web" || one.UID == "" || one.Annotations["openshift.io/host.generated"] != "true" {
 		t.Fatalf("got %+v", one)
 	}
 	list, err := routes.List(t.Context(), metav1.ListOptions{})

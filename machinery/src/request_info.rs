@@ -52,30 +52,28 @@ impl RequestInfo {
             .strip_suffix('/')
             .unwrap_or(inner)
             .split('/')
-            .map(|s| percent_decode_str(s).decode_utf8().map(std::borrow::Cow::into_owned))
-            .collect::<Result<Vec<String>, _>>()
+            .map(|s| percent_decode_str(s).decode_utf8())
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|_| BadPath)?;
-        let mut info = Self {
-            path: percent_decode_str(path).decode_utf8().map_err(|_| BadPath)?.into_owned(),
-            verb: method.as_str().to_ascii_lowercase(),
-            ..Self::default()
-        };
-        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let path = percent_decode_str(path).decode_utf8().map_err(|_| BadPath)?.into_owned();
+        let mut info = Self { path, ..Self::default() };
+        let parts: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
         // What has an empty segment names no resource: nobody may read `//` in two ways.
-        if parts.contains(&"") {
-            return Ok(info);
-        }
+        let whole = !parts.contains(&"");
         let rest: &[&str] = match parts.as_slice() {
-            ["apis", group, version, rest @ ..] if !rest.is_empty() => {
+            ["apis", group, version, rest @ ..] if whole && !rest.is_empty() => {
                 (*group).clone_into(&mut info.group);
                 (*version).clone_into(&mut info.version);
                 rest
             }
-            ["api", version, rest @ ..] if !rest.is_empty() => {
+            ["api", version, rest @ ..] if whole && !rest.is_empty() => {
                 (*version).clone_into(&mut info.version);
                 rest
             }
-            _ => return Ok(info),
+            _ => {
+                info.verb = method.as_str().to_ascii_lowercase();
+                return Ok(info);
+            }
         };
         info.is_resource = true;
         // The old form of a watch, `/watch/` before namespace and resource, still answers.

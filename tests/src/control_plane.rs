@@ -138,9 +138,18 @@ impl ControlPlane {
     ///
     /// # Errors
     /// When it does not run, or does not come back.
-    pub fn crash_and_restart_our_server(&self) -> anyhow::Result<()> {
+    pub async fn crash_and_restart_our_server(&self) -> anyhow::Result<()> {
         self.home.component(OUR_SERVER)?.kill_9()?;
-        self.home.run(&["up"]).map(drop)
+        self.up().await
+    }
+
+    /// Starts what is missing. Open connections are served meanwhile: they would be closed as dead otherwise.
+    ///
+    /// # Errors
+    /// When something does not come up.
+    pub async fn up(&self) -> anyhow::Result<()> {
+        let home = self.home.clone();
+        tokio::task::spawn_blocking(move || home.run(&["up"]).map(drop)).await?
     }
 }
 

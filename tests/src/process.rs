@@ -21,8 +21,8 @@ pub struct Component {
     pub name: String,
     /// Process id; absent when it does not run.
     pub pid: Option<i32>,
-    /// The port it serves at.
-    pub port: u16,
+    /// The port it serves at; absent before it was first started.
+    pub port: Option<u16>,
     /// Whether its readiness endpoint answers.
     pub healthy: bool,
     /// Its log file.

@@ -71,7 +71,7 @@ fn all(checks: &Checks, probe: Probe, query: Option<&str>) -> Response<Body> {
         );
     }
     if !failed.is_empty() {
-        tracing::info!(probe = word, failed = failed.join("; "), "check failed");
+        tracing::debug!(probe = word, failed = failed.join("; "), "check failed");
         return respond::plain_error(
             StatusCode::INTERNAL_SERVER_ERROR,
             &format!("{lines}{word} check failed"),

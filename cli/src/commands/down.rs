@@ -30,11 +30,17 @@ pub(crate) async fn run(paths: &Paths, purge: bool) -> Result<()> {
     if ended == 0 {
         progress.say("nothing was running");
     }
-    restore_kubeconfig(paths, &progress).await?;
+    // Should it fail, the rest is done all the same.
+    let restored = restore_kubeconfig(paths, &progress).await;
     if purge {
         let step = progress.step(&format!("remove {}", paths.state.display()));
         remove_state(paths)?;
         step.done();
+    }
+    match restored {
+        // What was to be undone cannot be known any more, or the file is broken: no reason to keep the rest.
+        Err(err) if purge => progress.say(&format!("the kubeconfig was left as it is: {err:#}")),
+        restored => restored?,
     }
     Ok(())
 }
@@ -48,7 +54,7 @@ async fn stop(component: Component, paths: &Paths, progress: &Progress) -> Resul
     Ok(ended)
 }
 
-/// A kubeconfig that cannot be changed is told about, and does not keep the rest from ending.
+/// Takes our context out of the file that `up` put it into.
 async fn restore_kubeconfig(paths: &Paths, progress: &Progress) -> Result<()> {
     let mut settings = Settings::load(paths)?;
     let Some(merged) = settings.kubeconfig.take() else {

@@ -35,7 +35,7 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
     // Before minutes are spent on building.
     components::installed()?;
     let binaries = Binaries::ensure(paths, &progress).await?;
-    let settings = prepare(paths, args.ingress_domain)?;
+    let settings = prepare(paths, args.ingress_domain).await?;
     let up = Up { paths, progress: &progress, settings: &settings, binaries: &binaries };
     up.start().await?;
     if !args.no_kubeconfig {
@@ -46,13 +46,16 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
 }
 
 /// Ports, certificates and configuration: everything that must be there before anything starts.
-fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<Settings> {
+async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<Settings> {
     let mut settings = Settings::load(paths)?;
     let mut chooser = Chooser::default();
     let mut wanted =
         vec![(ETCD_PEER, ETCD_PEER_PORT, Started::load_running(Component::Etcd, paths)?.is_some())];
     for component in Component::ALL {
         let runs = Started::load_running(component, paths)?.is_some();
+        if !runs {
+            supervisor::end_marked(component, paths).await?;
+        }
         wanted.push((component.name(), component.usual_port(), runs));
     }
     // First those in use, so that no other component is given one of them.
@@ -98,9 +101,14 @@ impl Up<'_> {
             let client =
                 client_for(self.port(Component::KubeApiserver)?, "cluster-ca", Some("admin"), self.paths)?;
             let objects = manifests::objects(self.paths, self.port(Component::PicoshiftApiserver)?)?;
+            let (apis, roles): (Vec<Value>, Vec<Value>) =
+                objects.into_iter().partition(|object| object["kind"] == "APIService");
             let served = async {
+                // Our server needs its roles to become ready, and its groups are registered only then: kube-apiserver
+                // would log what it cannot reach.
+                let granted = apply::apply(&client, &roles).await?;
                 let server = self.bring_up(&picoshift_apiserver).await?;
-                self.register(&client, &objects, server).await
+                self.register(&client, &apis, granted, server).await
             };
             let controllers = self.bring_up(&controller_manager);
             let (server, mut controllers, scheduler) =
@@ -139,7 +147,13 @@ impl Up<'_> {
     }
 
     /// Registers the API groups, and waits until they are served.
-    async fn register(&self, client: &Client, objects: &[Value], mut server: Running) -> Result<Running> {
+    async fn register(
+        &self,
+        client: &Client,
+        objects: &[Value],
+        granted: usize,
+        mut server: Running,
+    ) -> Result<Running> {
         let step = self.progress.step("OpenShift APIs and roles");
         let registered = async {
             let changed = apply::apply(client, objects).await?;
@@ -157,9 +171,9 @@ impl Up<'_> {
             err = server.failed(self.paths) => return Err(err),
             changed = registered => changed?,
         };
-        let changed = match changed {
+        let changed = match granted + changed {
             0 => "nothing to change".to_owned(),
-            count => format!("{count} of {} objects written", objects.len()),
+            count => format!("{count} objects written"),
         };
         step.done_with(&changed);
         Ok(server)

@@ -65,7 +65,7 @@ async fn owners_and_dependents_while_our_server_dies_ten_times() -> anyhow::Resu
     }
     // A restarted collector builds its graph while our server comes and goes.
     plane.home.component(CONTROLLER_MANAGER)?.kill_9()?;
-    plane.home.run(&["up"])?;
+    plane.up().await?;
     for crash in 0..CRASHES {
         if let Some((policy, name, _)) = doomed.get(crash / 3).filter(|_| crash % 3 == 0) {
             let options = json!({"propagationPolicy": policy});
@@ -73,7 +73,7 @@ async fn owners_and_dependents_while_our_server_dies_ten_times() -> anyhow::Resu
             let code = admin.api.delete(&path, &options).await?.status.as_u16();
             ensure!(matches!(code, 200 | 202), "delete of {name} answered {code}");
         }
-        plane.crash_and_restart_our_server()?;
+        plane.crash_and_restart_our_server().await?;
     }
     for (policy, name, dependents) in &doomed {
         until_gone(&admin, &format!("/api/v1/namespaces/{name}")).await?;

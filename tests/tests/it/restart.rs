@@ -42,7 +42,7 @@ async fn equal_resource_versions_are_equal_bytes_across_a_crash() -> anyhow::Res
 
     let before = bytes_of(alice.direct()?, &paths).await?;
     let items = alice.direct()?.get(&path).await?.ok()?["items"].clone();
-    plane.crash_and_restart_our_server()?;
+    plane.crash_and_restart_our_server().await?;
     let alice = again(&plane, &alice.name)?;
     let after = bytes_of(alice.direct()?, &paths).await?;
     for (path, old) in &before {
@@ -87,7 +87,7 @@ async fn every_acknowledged_write_survives_a_crash_amid_writes() -> anyhow::Resu
     }
     server.kill_9()?;
     let written = writer.await?;
-    plane.home.run(&["up"])?;
+    plane.up().await?;
     let list = again(&plane, &alice.name)?.api.get(&path).await?.ok()?;
     let there = names(&list);
     for name in &written {
@@ -102,7 +102,7 @@ async fn every_acknowledged_write_survives_a_crash_amid_writes() -> anyhow::Resu
 async fn up_starts_only_what_is_missing() -> anyhow::Result<()> {
     let plane = ControlPlane::exclusive().await?;
     let before = plane.home.components()?;
-    plane.crash_and_restart_our_server()?;
+    plane.crash_and_restart_our_server().await?;
     let after = plane.home.components()?;
     for old in &before {
         let new = after.iter().find(|component| component.name == old.name);
