@@ -57,6 +57,12 @@ pub struct Assembly {
 pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> {
     let Ingredients { client, authorizer, data_file, ingress_domain, checks } = ingredients;
     let engine = open_store(data_file).await?;
+    let store = Arc::clone(&engine);
+    // A restart is the remedy, so all three probes show it.
+    checks.add("storage", Shown::Everywhere, move || match store.failure() {
+        None => Ok(()),
+        Some(why) => Err(why.to_string()),
+    });
     let namespaces = Namespaces::start(client.clone());
     let synced = Arc::clone(&namespaces);
     checks.add("namespace-lifecycle-synced", Shown::OnlyReady, move || {

@@ -50,6 +50,10 @@ enum Encoding {
     Yaml,
 }
 
+/// What is read of a body that is too large, in multiples of the limit, so that the client hears why: one that is
+/// still sending when the answer comes may lose it with the stream.
+const DISCARDED: usize = 4;
+
 /// Reads a whole body.
 ///
 /// # Errors
@@ -64,6 +68,7 @@ where
         Status::failure(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     };
     if body.size_hint().lower() > limit as u64 {
+        discard(body, limit * DISCARDED).await;
         return Err(too_large());
     }
     let mut first = Bytes::new();
@@ -73,6 +78,8 @@ where
             frame.map_err(|error| Status::bad_request(format!("the body could not be read: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if first.len() + more.len() + data.len() > limit {
+            drop((first, more));
+            discard(body, limit * (DISCARDED - 1)).await;
             return Err(too_large());
         }
         // Most bodies are one frame, which is not copied.
@@ -86,6 +93,16 @@ where
         }
     }
     Ok(if more.is_empty() { first } else { more.freeze() })
+}
+
+/// Reads up to `most` bytes and keeps none.
+async fn discard<B: Body<Data = Bytes> + Unpin>(mut body: B, most: usize) {
+    let mut seen = 0;
+    while seen < most
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        seen += frame.data_ref().map_or(0, Bytes::len);
+    }
 }
 
 /// Decodes the body of a create or an update.

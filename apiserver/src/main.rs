@@ -13,9 +13,11 @@ use picoshift_apiserver::authn::Authenticator;
 use picoshift_apiserver::authn::extension_config::{self, ExtensionConfig};
 use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticator};
 use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview};
+use picoshift_apiserver::open_files;
 use picoshift_apiserver::server::metrics::Metrics;
 use picoshift_apiserver::server::{self, Parts, ServerConfig};
 use picoshift_machinery::drain::Drain;
+use picoshift_machinery::listener::Limits;
 use picoshift_machinery::readiness::{Checks, Shown};
 use picoshift_machinery::tls::ServingCertificate;
 use tokio::signal::unix::{SignalKind, signal};
@@ -59,7 +61,9 @@ async fn main() -> anyhow::Result<()> {
         checks,
         metrics,
     };
+    let limits = Limits::default();
     let config = ServerConfig {
+        limits: Limits { connections: open_files::connections(limits.connections), ..limits },
         max_in_flight: args.max_requests_inflight,
         max_mutating_in_flight: args.max_mutating_requests_inflight,
         ..ServerConfig::new(args.address(), certificate)

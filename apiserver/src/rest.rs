@@ -11,6 +11,7 @@ pub mod respond;
 pub mod storage;
 pub mod stream;
 pub mod table;
+mod warning;
 
 pub use handler::Handler;
 pub use item::Item;

@@ -59,17 +59,14 @@ impl RequestInfo {
         let mut info = Self { path, ..Self::default() };
         let parts: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
         // What has an empty segment names no resource: nobody may read `//` in two ways.
-        if parts.contains(&"") {
-            info.verb = method.as_str().to_ascii_lowercase();
-            return Ok(info);
-        }
+        let whole = !parts.contains(&"");
         let rest: &[&str] = match parts.as_slice() {
-            ["apis", group, version, rest @ ..] if !rest.is_empty() => {
+            ["apis", group, version, rest @ ..] if whole && !rest.is_empty() => {
                 (*group).clone_into(&mut info.group);
                 (*version).clone_into(&mut info.version);
                 rest
             }
-            ["api", version, rest @ ..] if !rest.is_empty() => {
+            ["api", version, rest @ ..] if whole && !rest.is_empty() => {
                 (*version).clone_into(&mut info.version);
                 rest
             }

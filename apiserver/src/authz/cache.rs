@@ -24,6 +24,10 @@ const KEPT_FOR: Duration = Duration::from_secs(10);
 /// Most answers that are kept.
 const MAX_KEPT: usize = 50_000;
 
+/// Longest question that is kept, in bytes of what the client chooses. Longer ones (paths above all, which anybody may
+/// make up) are asked each time, so that memory holds no more than the number of answers allows.
+const MAX_QUESTION: usize = 1024;
+
 /// A question by reference: a hit copies nothing.
 #[derive(Clone, Copy, Hash, PartialEq, Eq)]
 struct Asked<'a> {
@@ -82,6 +86,15 @@ impl Asked<'_> {
         }
     }
 
+    /// Bytes of what the client chooses.
+    fn size(self) -> usize {
+        let Self { verb, group, version, resource, subresource, namespace, name, path } = self;
+        [verb, group, version, resource, subresource, namespace, name, path]
+            .iter()
+            .map(|text| text.len())
+            .sum()
+    }
+
     /// Paths that probes ask without any permission.
     fn is_open(self) -> bool {
         self.resource.is_empty()
@@ -130,6 +143,9 @@ impl Answers {
     }
 
     fn keep(&self, question: Question, decision: Decision, ttl: Duration) {
+        if Asked::from(&question.attributes).size() > MAX_QUESTION {
+            return;
+        }
         let now = Instant::now();
         if self.kept.len() >= MAX_KEPT {
             self.kept.retain(|_, answer| now < answer.until);

@@ -216,3 +216,36 @@ proptest! {
         let _ = decode_object(&schemas, &ROUTES, Some("application/yaml"), body.as_bytes(), FieldValidation::Warn);
     }
 }
+
+/// A body in pieces of 1,000 bytes that counts how many were taken.
+struct Pieces {
+    left: usize,
+    taken: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl http_body::Body for Pieces {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        if self.left == 0 {
+            return std::task::Poll::Ready(None);
+        }
+        self.left -= 1;
+        self.taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        std::task::Poll::Ready(Some(Ok(http_body::Frame::data(vec![b' '; 1000].into()))))
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_heard_out_but_not_for_ever() {
+    for (pieces, expected) in [(12, 12), (1_000_000, 41)] {
+        let taken = std::sync::Arc::default();
+        let body = Pieces { left: pieces, taken: std::sync::Arc::clone(&taken) };
+        assert_eq!(read_body(body, 10_000).await.unwrap_err().code, 413);
+        assert_eq!(taken.load(std::sync::atomic::Ordering::Relaxed), expected);
+    }
+}

@@ -229,6 +229,15 @@ pub(super) fn store_status(error: &StoreError) -> Status {
             "RequestEntityTooLarge",
             format!("Request entity too large: limit is {limit}, the object has {size} bytes"),
         ),
+        StoreError::Busy { .. } => {
+            let mut status = Status::failure(
+                http::StatusCode::TOO_MANY_REQUESTS,
+                "TooManyRequests",
+                "the store has more to write than it can hold, please try again later",
+            );
+            status.details.get_or_insert_default().retry_after_seconds = 1;
+            status
+        }
         other => {
             tracing::error!(error = %other, "the store refused a request");
             Status::internal(other)

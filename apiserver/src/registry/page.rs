@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use picoshift_machinery::Status;
 use serde::{Deserialize, Serialize};
 
+use crate::decode::json;
 use crate::store::Revision;
 
 /// Longest token that is read.
@@ -43,17 +44,23 @@ impl Continue {
 
     /// Reads a token.
     pub(super) fn decode(token: &str) -> Result<Self, Status> {
-        let bad = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let bad = |why: &str| {
+            Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
         if token.len() > TOKEN_MAX {
             return Err(bad("too long"));
         }
         let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|e| bad(&e.to_string()))?;
-        let token: Self = serde_json::from_slice(&bytes).map_err(|e| bad(&e.to_string()))?;
+        let token: Self = serde_json::from_slice(&bytes).map_err(|error| {
+            // In Go's words where it is no JSON at all.
+            let syntax = json::parse(&bytes).err().map(|error| error.0);
+            bad(&syntax.unwrap_or_else(|| error.to_string()))
+        })?;
         if token.v != "meta.k8s.io/v1" {
             return Err(bad(&format!("server does not recognize this encoded version {:?}", token.v)));
         }
         if token.start.is_empty() {
-            return Err(bad("encoded start must not be empty"));
+            return Err(bad("encoded start key empty (version meta.k8s.io/v1)"));
         }
         if token.rv == 0 {
             return Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));

@@ -53,7 +53,9 @@ impl Registry {
         }
         let revision = options.resource_version.unwrap_or(0);
         self.wait_for(revision).await?;
-        if options.version_match == Some(VersionMatch::Exact) {
+        // A page of a revision is of exactly that revision, if nothing else is said.
+        let page = options.version_match.is_none() && options.limit > 0 && revision > 0;
+        if page || options.version_match == Some(VersionMatch::Exact) {
             let too_old = || Status::expired("The resourceVersion for the provided list is too old.");
             return self.cache.at(revision).ok_or_else(too_old);
         }
@@ -67,12 +69,11 @@ impl Registry {
     ) -> Result<Watch, Status> {
         let selection = Selection::new(self.strategy.resource(), &cx.info.namespace, options);
         let revision = options.resource_version.unwrap_or(0);
-        let initial = match options.send_initial_events {
-            Some(wanted) => wanted,
-            None => revision == 0,
-        };
-        let start = if initial {
-            self.wait_for(revision).await?;
+        // A watch from nowhere begins with the state, in either way of asking for it.
+        let start = if options.send_initial_events.unwrap_or(revision == 0) {
+            if let Err(status) = self.wait_for(revision).await {
+                return Ok(watch::refused(status));
+            }
             let view = self.cache.newest();
             let items = picked(&view, &selection);
             Start::Initial(items, view.revision)

@@ -131,17 +131,20 @@ impl Registry {
 
     fn check_preconditions(&self, old: &Object, revision: u64, wanted: &Preconditions) -> Result<(), Status> {
         let resource = self.strategy.resource();
-        let conflict = |why: String| Status::conflict(resource.gvk.group, resource.plural, old.name(), &why);
+        let conflict =
+            |why: String| Status::conflict(resource.gvk.group, resource.gvk.kind, old.name(), &why);
         if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != old.uid()) {
             return Err(conflict(format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). \
+                 The object might have been deleted and then recreated",
                 old.uid()
             )));
         }
         let revision = revision.to_string();
         if let Some(version) = wanted.resource_version.as_deref().filter(|version| *version != revision) {
             return Err(conflict(format!(
-                "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {revision}"
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+                 ({revision}). The object might have been modified"
             )));
         }
         Ok(())

@@ -107,6 +107,8 @@ impl Strategy for Seats {
     }
 }
 
+mod upstream;
+
 struct Fixture {
     dir: tempfile::TempDir,
     engine: Arc<Embedded>,
@@ -362,6 +364,7 @@ async fn dry_runs_store_nothing() {
     let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
     let shown = fixture.guests.create(&cx("a"), guest("one", "s"), &dry).await.unwrap();
     assert_eq!(shown.object().unwrap().str_at(&["status", "holder"]), "guests.example.io/a/one");
+    assert_eq!(shown.object().unwrap().resource_version(), "", "what is not stored has no version");
     assert_eq!(fixture.engine.revision(), before);
     let other = fixture.create("two", "s").await;
     assert_eq!(other.object().unwrap().str_at(&["status", "holder"]), "guests.example.io/a/two");

@@ -25,7 +25,7 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// What a watch begins with.
 pub(super) enum Start {
-    /// All items as ADDED, then changes after the revision; with the closing bookmark when asked for.
+    /// All items as ADDED, then changes after the revision; with the closing bookmark where bookmarks are allowed.
     Initial(Vec<Arc<Item>>, Revision),
     /// Only changes after the revision.
     After(Revision),
@@ -54,15 +54,11 @@ pub(super) fn open(
     let changed = cache.changed();
     let (first, cursor) = match start {
         Start::After(cursor) => (Vec::new(), cursor),
-        Start::Initial(items, revision) => {
-            let mut events: Vec<WatchEvent> = items.into_iter().map(WatchEvent::Added).collect();
-            if options.send_initial_events == Some(true) && options.bookmarks {
-                events.push(WatchEvent::Bookmark { revision, initial_events_end: true });
-            }
-            (events, revision)
-        }
+        Start::Initial(items, revision) => (initial(items, revision, options.bookmarks), revision),
     };
-    let end = options.timeout_seconds.map(|seconds| now + Duration::from_secs(seconds));
+    let end = options.timeout_seconds.and_then(|seconds| now.checked_add(Duration::from_secs(seconds)));
+    // A watch too short for it has no last bookmark.
+    let last = end.and_then(|end| end.checked_sub(BOOKMARK_BEFORE_END)).filter(|last| *last > now);
     let watcher = Watcher {
         cache,
         strategy,
@@ -70,14 +66,36 @@ pub(super) fn open(
         cursor,
         changed,
         next_bookmark: options.bookmarks.then(|| now + period()),
-        last_bookmark: end.filter(|_| options.bookmarks).and_then(|end| end.checked_sub(BOOKMARK_BEFORE_END)),
+        last_bookmark: last.filter(|_| options.bookmarks),
         over: false,
     };
     let rest = stream::unfold(watcher, |mut watcher| async move {
         let events = watcher.next().await?;
         Some((events, watcher))
     });
-    stream::iter((!first.is_empty()).then_some(first)).chain(rest).boxed()
+    stream::iter(first).chain(rest).boxed()
+}
+
+/// The initial events in batches, so that not the whole list is encoded at once for each new watcher; then the
+/// bookmark that ends them.
+fn initial(items: Vec<Arc<Item>>, revision: Revision, bookmarks: bool) -> Vec<Vec<WatchEvent>> {
+    let mut batches: Vec<Vec<WatchEvent>> = items
+        .chunks(BATCH)
+        .map(|batch| batch.iter().map(|item| WatchEvent::Added(Arc::clone(item))).collect())
+        .collect();
+    if bookmarks {
+        let end = WatchEvent::Bookmark { revision, initial_events_end: true };
+        match batches.last_mut() {
+            Some(batch) => batch.push(end),
+            None => batches.push(vec![end]),
+        }
+    }
+    batches
+}
+
+/// A watch that says why it cannot be, and ends: so upstream answers a revision that the store has not reached.
+pub(super) fn refused(status: Status) -> Watch {
+    stream::iter([vec![WatchEvent::Error(status)]]).boxed()
 }
 
 fn period() -> Duration {
@@ -138,8 +156,9 @@ impl Watcher {
                 // All up to the store's revision is in the log; what is past the cursor comes first.
                 let revision = self.cache.revision();
                 match self.cache.news(self.cursor, 1) {
-                    News::Events(events, _) if events.is_empty() => {
-                        self.cursor = self.cursor.max(revision);
+                    // A watch from a revision that is not there yet has nothing to confirm.
+                    News::Events(events, _) if events.is_empty() && self.cursor <= revision => {
+                        self.cursor = revision;
                         Some(WatchEvent::Bookmark { revision: self.cursor, initial_events_end: false })
                     }
                     _ => None,

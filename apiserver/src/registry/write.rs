@@ -9,6 +9,7 @@ use super::Registry;
 use super::commit::{CommitError, Current, Intent, store_status};
 use super::metadata;
 use crate::admission::{Operation, Review};
+use crate::rest::query::without_reason;
 use crate::rest::{Item, RequestContext, Updater, WriteOptions};
 use crate::store::Key;
 
@@ -54,6 +55,7 @@ impl Registry {
     ) -> Result<Arc<Item>, Status> {
         let resource = self.strategy.resource();
         let namespace = cx.info.namespace.as_str();
+        let versioned = object.resource_version().parse::<u64>().is_ok_and(|version| version != 0);
         metadata::begin(&mut object, namespace, &uuid::Uuid::new_v4().to_string(), &metadata::now());
         self.admission
             .mutate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
@@ -70,9 +72,13 @@ impl Registry {
             .await?;
         let name = object.name().to_owned();
         let key = self.key(namespace, &name);
-        let taken = || Status::already_exists(resource.gvk.group, resource.plural, &name);
-        if self.cache.get(namespace, &name).is_some() {
-            return Err(taken());
+        if versioned && !options.dry_run {
+            return Err(without_reason(
+                "resourceVersion should not be set on objects to be created".to_owned(),
+            ));
+        }
+        if let Some(item) = self.cache.get(namespace, &name) {
+            return Err(self.taken(&name, Some(&item)));
         }
         let intent = Intent { key: &key, current: None, object: Some(object) };
         if options.dry_run {
@@ -80,9 +86,20 @@ impl Registry {
         }
         match self.commit.write(intent).await {
             Ok(written) => Ok(self.served(&written)),
-            Err(CommitError::Conflict) => Err(taken()),
+            Err(CommitError::Conflict) => Err(self.taken(&name, self.cache.get(namespace, &name).as_deref())),
             Err(CommitError::Store(error)) => Err(store_status(&error)),
         }
+    }
+
+    /// 409 for a name that is taken, and whether only for as long as its deletion takes.
+    fn taken(&self, name: &str, item: Option<&Item>) -> Status {
+        let resource = self.strategy.resource();
+        let mut status = Status::already_exists(resource.gvk.group, resource.plural, name);
+        let object = item.and_then(|item| item.object().ok());
+        if object.is_some_and(|object| object.deletion_timestamp().is_some()) {
+            status.message.insert_str(0, "object is being deleted: ");
+        }
+        status
     }
 
     pub(super) async fn update_item(
@@ -121,7 +138,7 @@ impl Registry {
         let shown = Item::new(resource, self.strategy.present(&current.stored), current.record.revision);
         let presented = shown.object().map_err(Status::internal)?;
         let mut object = updater.update(&presented)?;
-        self.check_identity(&object, &presented)?;
+        self.check_identity(&object, &presented, updater.replaces())?;
         self.strategy.strip(&mut object);
         self.strategy.set_defaults(&mut object);
         metadata::carry_over(&mut object, old);
@@ -160,13 +177,16 @@ impl Registry {
     }
 
     /// The checks of `rest.BeforeUpdate` and of the optimistic lock, in the order of upstream.
-    fn check_identity(&self, object: &Object, current: &Object) -> Result<(), Status> {
+    fn check_identity(&self, object: &Object, current: &Object, replaced: bool) -> Result<(), Status> {
         let resource = self.strategy.resource();
         let (group, plural, name) = (resource.gvk.group, resource.plural, current.name());
         let uid = object.uid();
-        if !uid.is_empty() && uid != current.uid() {
+        // A patch of the uid is a change that is not allowed; a whole object with another uid is for another object.
+        if replaced && !uid.is_empty() && uid != current.uid() {
             let why = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                "StorageError: invalid object, Code: 4, Key: /openshift.io/{plural}/{}/{name}, ResourceVersion: 0, \
+                 AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                current.namespace(),
                 current.uid()
             );
             return Err(Status::conflict(group, plural, name, &why));

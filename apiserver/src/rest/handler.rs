@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::{Object, Status};
 
 use super::patch::{self, PatchUpdater, Replacement};
-use super::query::{self, Query, WriteKind};
+use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
 use super::storage::{Deleted, RequestContext, Storage, Updater};
 use super::stream;
+use super::warning;
 use crate::decode::{self, MAX_BODY};
 use crate::resource::Verb;
 use crate::schema::{FieldValidation, Schemas};
@@ -39,15 +40,24 @@ impl Endpoint for Handler {
     async fn call(&self, cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query());
-        let (answer, form) = match self.form(&cx, &parts.headers, &query) {
+        // As upstream's router: HEAD is not a way to ask for a resource.
+        let form = if parts.method == Method::HEAD {
+            Err(Status::no_such_method())
+        } else {
+            self.form(&cx, &parts.headers, &query)
+        };
+        let (answer, form) = match form {
             Ok(form) => {
                 let call = Call { storage: &self.storage, cx: &cx, headers: &parts.headers, query, form };
                 (self.answer(&call, body).await, form)
             }
-            Err(status) => (Err(status), Form::default()),
+            Err(status) => {
+                let pretty = query::pretty(&query, user_agent(&parts.headers));
+                (Err(status), Form { pretty, ..Form::default() })
+            }
         };
         let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
-        add_warnings(&cx, response.headers_mut());
+        warning::add(cx.take_warnings(), response.headers_mut());
         response
     }
 }
@@ -73,13 +83,12 @@ impl Handler {
             "watch" => Answer::Watch,
             _ => Answer::One,
         };
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let media_type = media_type::negotiate(text(header::ACCEPT), answer)?;
+        let media_type = media_type::negotiate(text(headers, &header::ACCEPT), answer)?;
         Ok(Form {
             media_type,
             include: query::table_options(query)?,
             gzip: Form::reads_gzip(headers),
-            pretty: media_type.pretty || query::pretty(query, text(header::USER_AGENT)),
+            pretty: media_type.pretty || query::pretty(query, user_agent(headers)),
         })
     }
 
@@ -96,7 +105,14 @@ impl Handler {
         }
         // Across namespaces there are only list and watch.
         let nowhere = resource.namespaced && info.namespace.is_empty();
-        if !served || (nowhere && !matches!(verb, Verb::List | Verb::Watch)) {
+        // A create has no name in its path (its permission would be for that name); a change needs one.
+        let named = !info.name.is_empty();
+        let misplaced = match verb {
+            Verb::Create => named && info.subresource.is_empty(),
+            Verb::Update | Verb::Patch => !named,
+            _ => false,
+        };
+        if !served || misplaced || (nowhere && !matches!(verb, Verb::List | Verb::Watch)) {
             return Err(Status::no_such_method());
         }
         call.storage.ready()?;
@@ -119,13 +135,14 @@ impl Handler {
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
-        let options = query::list_options(&call.query, call.storage.resource(), None)?;
+        let options = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
         let list = call.storage.list(call.cx, &options).await?;
         respond::list(&**call.storage, list, call.form)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
-        let mut options = query::list_options(&call.query, call.storage.resource(), None)?;
+        let name = Some(call.cx.info.name.as_str()).filter(|name| !name.is_empty());
+        let mut options = query::list_options(&call.query, call.storage.resource(), Listing::Watch { name })?;
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;
         Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options))
@@ -159,6 +176,7 @@ impl Handler {
             for warning in warnings {
                 call.cx.warn(warning);
             }
+            query::check_name(&object, &call.cx.info.name, &call.cx.info.namespace)?;
             Ok(object)
         };
         self.write(call, &PatchUpdater::new(patch, check), parameters.options).await
@@ -196,7 +214,7 @@ impl Handler {
 
     async fn delete_collection(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let options = self.delete_options(call, body).await?;
-        let list = query::list_options(&call.query, call.storage.resource(), None)?;
+        let list = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
         let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
         respond::list(&**call.storage, deleted, call.form)
     }
@@ -218,8 +236,16 @@ impl Handler {
     }
 }
 
+fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
 fn content_type(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+    text(headers, &header::CONTENT_TYPE)
+}
+
+fn user_agent(headers: &HeaderMap) -> Option<&str> {
+    text(headers, &header::USER_AGENT)
 }
 
 /// A created object goes where the path says.
@@ -245,15 +271,4 @@ fn verb(word: &str) -> Option<Verb> {
         "watch" => Verb::Watch,
         _ => return None,
     })
-}
-
-/// `Warning: 299 - "text"` headers, with what a header cannot hold escaped or dropped.
-fn add_warnings(cx: &RequestContext, headers: &mut HeaderMap) {
-    for warning in cx.take_warnings() {
-        let text: String = warning.chars().filter(|c| !c.is_control()).collect();
-        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
-            headers.append(header::WARNING, value);
-        }
-    }
 }

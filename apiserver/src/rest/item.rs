@@ -25,10 +25,12 @@ pub struct Item {
 }
 
 impl Item {
-    /// Encodes an object whose metadata is complete but for `resourceVersion`, which becomes `revision`.
+    /// Encodes an object whose metadata is complete but for `resourceVersion`, which becomes `revision`;
+    /// 0 is an object that is not stored, and shows none.
     #[must_use]
     pub fn new(resource: &Resource, mut object: Object, revision: Revision) -> Self {
-        object.set_metadata("resourceVersion", revision.to_string());
+        let version = if revision == 0 { Value::Null } else { revision.to_string().into() };
+        object.set_metadata("resourceVersion", version);
         let labels =
             object.labels().into_iter().map(|(k, v)| (Box::from(k), Box::from(v))).collect::<Box<[_]>>();
         let fields = resource.field_labels.iter().map(|label| field(&object, label)).collect();

@@ -185,6 +185,10 @@ impl Updater for Replacement {
     fn retries(&self) -> bool {
         false
     }
+
+    fn replaces(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

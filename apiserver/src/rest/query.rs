@@ -15,7 +15,7 @@ use super::options::GetOptions;
 use crate::store::Revision;
 
 pub use delete::delete_options;
-pub use list::list_options;
+pub use list::{Listing, list_options};
 pub use write::{WriteKind, WriteParameters, write_options};
 
 /// The parameters of a URL, in their order.

@@ -103,6 +103,12 @@ pub trait Updater: Send + Sync {
 
     /// Whether a conflict with another write may be retried: for patches that name no resourceVersion.
     fn retries(&self) -> bool;
+
+    /// Whether the new object is the client's own and not made from the current one: then its uid, if it has one,
+    /// says which object is meant.
+    fn replaces(&self) -> bool {
+        false
+    }
 }
 
 /// What a delete answers.

@@ -11,7 +11,7 @@ use picoshift_machinery::body::{self, Body};
 use picoshift_machinery::media_type::{Answer, Encoding, Shape};
 use picoshift_machinery::{Object, protobuf};
 use rand::RngExt;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::item::Item;
@@ -105,7 +105,6 @@ impl Encoder {
     fn bookmark(&mut self, revision: Revision, initial_events_end: bool) -> Object {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
-        metadata.insert("creationTimestamp".to_owned(), Value::Null);
         if initial_events_end {
             metadata.insert("annotations".to_owned(), json!({ INITIAL_EVENTS_END: "true" }));
         }

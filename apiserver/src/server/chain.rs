@@ -171,6 +171,9 @@ impl Chain {
                 let cx = Arc::new(RequestContext::new(Arc::clone(&identity.user), info));
                 endpoint.call(cx, request).await
             }
+            None if info.is_resource && self.parts.endpoints.serves(&info) => {
+                respond::status(&Status::no_such_path())
+            }
             None if info.is_resource => respond::not_found(),
             None => own_paths::answer(&self.parts, &info, request.uri().query()),
         }

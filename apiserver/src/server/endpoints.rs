@@ -64,6 +64,12 @@ impl Endpoints {
         named.iter().find(|(r, _)| r.gvk.group == info.group && r.gvk.version == info.version)
     }
 
+    /// Whether there is anything in the group and version of a request.
+    pub(super) fn serves(&self, info: &RequestInfo) -> bool {
+        let mut all = self.resources.values().flatten();
+        all.any(|(r, _)| r.gvk.group == info.group && r.gvk.version == info.version)
+    }
+
     /// What answers for a path that is no resource.
     pub(super) fn find_path(&self, path: &str) -> Option<&Arc<dyn Endpoint>> {
         self.paths.get(path).or_else(|| {

@@ -243,13 +243,19 @@ async fn refusals_are_the_real_ones() {
         "Internal Server Error: \"/apis\": Internal error occurred: no connection\n"
     );
     let mut jane = world.as_user("jane").await;
-    for path in ["/nothing", "/apis/route.openshift.io/v1/others", "/readyz/nothing"] {
+    for path in
+        ["/nothing", "/apis/other.io/v1/others", "/readyz/nothing", "//apis/route.openshift.io/v1/routes"]
+    {
         let missing = jane.send_request(get(path)).await.unwrap();
         assert_eq!(
             (missing.status().as_u16(), text(missing).await),
             (404, "404 page not found\n".to_owned())
         );
     }
+    let missing = jane.send_request(get("/apis/route.openshift.io/v1/others")).await.unwrap();
+    assert_eq!(missing.status(), 404);
+    let status = value(missing).await;
+    assert_eq!(status["message"], "the server could not find the requested resource");
     let panicked = jane.send_request(route("panic")).await.unwrap();
     assert_eq!(panicked.status(), 500);
     assert_eq!(world.metrics.panics.get(), 1);

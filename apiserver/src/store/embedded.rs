@@ -152,6 +152,12 @@ impl Embedded {
         Ok(Arc::new(Self { shared, committer: Mutex::new(Some(thread)) }))
     }
 
+    /// Why nothing is written any more: the medium failed, or the store was shut down. For the readiness probe.
+    #[must_use]
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.shared.queue.stopped()
+    }
+
     /// Writes what was submitted, refuses what comes later, and closes the file, after which reads fail too. Blocks for
     /// as long as that takes. Dropping the engine does the same.
     ///

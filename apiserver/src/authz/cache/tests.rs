@@ -165,3 +165,16 @@ fn answers_are_bounded() {
     }
     assert!(answers.kept.len() <= MAX_KEPT);
 }
+
+#[tokio::test]
+async fn long_questions_take_no_memory() {
+    let world = world(Rules { rules: vec![["*"; 5]], ..Rules::default() });
+    let anybody = user("system:anonymous");
+    let long = format!("/{}", "x".repeat(10_000));
+    for _ in 0..2 {
+        assert_eq!(world.get(&anybody, &long).await.unwrap(), Decision::Allow);
+        assert_eq!(world.get(&anybody, "/short").await.unwrap(), Decision::Allow);
+    }
+    assert_eq!(world.asked().len(), 3, "the long one twice");
+    assert_eq!(world.authorizer.answers.kept.len(), 1);
+}

@@ -8,19 +8,32 @@ use super::{Query, not_supported, revision, without_reason};
 use crate::resource::Resource;
 use crate::rest::options::{ListOptions, VersionMatch};
 
-/// Options of a list, or of a watch when `watch` is set. `name` is the object's name where the path has one.
+/// What the options are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing<'a> {
+    /// A list or a deletecollection; a watch when the query says so.
+    ByQuery,
+    /// A watch, whatever the query says, as a path with `/watch/` asks for it.
+    Watch {
+        /// The only object to watch, where the path or a selector names it.
+        name: Option<&'a str>,
+    },
+}
+
+/// Options of a list, a watch or a deletecollection.
 ///
 /// # Errors
 /// 400 for what cannot be read, 422 for combinations that are not allowed.
 pub fn list_options(
     query: &Query<'_>,
     resource: &Resource,
-    name: Option<&str>,
+    listing: Listing<'_>,
 ) -> Result<ListOptions, Status> {
-    if query.is_empty() && name.is_none() {
-        return Ok(ListOptions::default());
-    }
-    let watch = query.switch("watch").unwrap_or_default();
+    let (watch, name) = match listing {
+        Listing::ByQuery if query.is_empty() => return Ok(ListOptions::default()),
+        Listing::ByQuery => (query.switch("watch").unwrap_or_default(), None),
+        Listing::Watch { name } => (true, name),
+    };
     let timeout = query.integer("timeoutSeconds")?;
     let limit = query.integer("limit")?.unwrap_or_default();
     let refused = |error: SelectorError| Status::bad_request(error.0);
@@ -142,7 +155,9 @@ fn check_labels(fields: &FieldSelector, resource: &Resource) -> Result<(), Statu
             || (resource.namespaced && field == "metadata.namespace")
             || resource.field_labels.contains(&field);
         if !known {
-            return Err(Status::bad_request(format!("field label not supported: {field}")));
+            let known = "only \"metadata.name\", \"metadata.namespace\"";
+            let why = format!("{} is not a known field selector: {known}", quote(field));
+            return Err(Status::bad_request(why));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use picoshift_machinery::{GroupVersionKind, Status};
 use proptest::prelude::*;
 
+use super::list::Listing;
 use super::{Query, delete_options, get_options, list_options, pretty, table_options, write_options};
 use crate::resource::Resource;
 use crate::rest::options::{Propagation, VersionMatch};
@@ -24,7 +25,7 @@ const ROUTES: Resource = Resource {
 };
 
 fn list_error(text: &str) -> Status {
-    list_options(&Query::parse(Some(text)), &ROUTES, None).unwrap_err()
+    list_options(&Query::parse(Some(text)), &ROUTES, Listing::ByQuery).unwrap_err()
 }
 
 #[test]
@@ -40,13 +41,14 @@ fn a_query_is_decoded() {
 #[test]
 fn lists_are_read() {
     let text = "labelSelector=a%3Db&fieldSelector=spec.host%3Dx&resourceVersion=7&resourceVersionMatch=Exact&limit=5";
-    let options = list_options(&Query::parse(Some(text)), &ROUTES, None).unwrap();
+    let options = list_options(&Query::parse(Some(text)), &ROUTES, Listing::ByQuery).unwrap();
     assert_eq!(options.labels.requirements[0].key, "a");
     assert_eq!(options.fields.exact("spec.host"), Some("x"));
     assert_eq!((options.resource_version, options.limit), (Some(7), 5));
     assert_eq!(options.version_match, Some(VersionMatch::Exact));
     let text = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=3";
-    let options = list_options(&Query::parse(Some(text)), &ROUTES, Some("n")).unwrap();
+    let options =
+        list_options(&Query::parse(Some(text)), &ROUTES, Listing::Watch { name: Some("n") }).unwrap();
     assert!(options.bookmarks);
     assert_eq!((options.send_initial_events, options.timeout_seconds), (Some(true), Some(3)));
     assert_eq!(options.fields.exact("metadata.name"), Some("n"));
@@ -65,7 +67,11 @@ fn wrong_lists_are_refused_in_the_servers_words() {
             "invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": \
              invalid syntax",
         ),
-        ("fieldSelector=spec.nope%3Dx", "field label not supported: spec.nope"),
+        (
+            "fieldSelector=spec.nope%3Dx",
+            "\"spec.nope\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+        ),
+        ("labelSelector=a==b==c", "found '==', expected: ',' or 'end of string'"),
         ("continue=a&resourceVersion=5", "specifying resource version is not allowed when using continue"),
     ] {
         let status = list_error(text);
@@ -182,7 +188,7 @@ proptest! {
     #[test]
     fn no_query_panics(text in ".{0,60}") {
         let query = Query::parse(Some(&text));
-        let _ = list_options(&query, &ROUTES, None);
+        let _ = list_options(&query, &ROUTES, Listing::ByQuery);
         let _ = write_options(&query, WriteKind::Patch);
         let _ = delete_options(&query);
     }

@@ -14,6 +14,7 @@ async fn failing(spoil: impl FnOnce(&Disk)) -> (Disk, Arc<Embedded>, String) {
     for number in 0..30 {
         put(&*engine, &format!("k/{number:02}"), Expect::Absent, Some(&"v".repeat(500))).await;
     }
+    assert_eq!(engine.failure(), None);
     spoil(&disk);
     let refused = engine.submit(write("new", Expect::Absent, Some("lost"))).unwrap();
     let queued = engine.submit(write("new", Expect::At(refused.revision), Some("lost too")));
@@ -48,6 +49,7 @@ async fn a_full_disk_fails_writes_only() {
         assert!(why.contains("write the file"), "{why}");
         check_reads(&*engine);
         check_refusal(&*engine);
+        assert!(engine.failure().is_some_and(|why| why.contains("write the file")), "the probe sees it");
         assert!(engine.shutdown().is_err(), "the loss is told");
         drop(engine);
         let engine = Embedded::open_on(Disk::with(disk.bytes()).backend(), Options::default()).unwrap();

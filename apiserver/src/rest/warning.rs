@@ -1,0 +1,58 @@
+//! `Warning` headers, bounded as kube-apiserver bounds them (`filters/warning.go`): a body with many unknown fields
+//! must not make headers that no client takes.
+
+use http::{HeaderMap, HeaderValue, header};
+
+/// Most characters of all warnings together.
+const TOTAL: usize = 4 * 1024;
+/// Most characters of one warning, once the total is over the limit.
+const EACH: usize = 256;
+
+/// Adds `Warning: 299 - "text"` for each text; control characters are left out.
+pub(super) fn add(warnings: Vec<String>, headers: &mut HeaderMap) {
+    let texts: Vec<String> =
+        warnings.iter().map(|text| text.chars().filter(|c| !c.is_control()).collect()).collect();
+    let all = texts.iter().map(|text| text.chars().count()).sum::<usize>();
+    let each = if all > TOTAL { EACH } else { usize::MAX };
+    let mut left = TOTAL;
+    for text in texts {
+        let length = text.chars().count().min(each);
+        if length > left {
+            break;
+        }
+        left -= length;
+        let text: String = text.chars().take(each).collect();
+        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {
+            headers.append(header::WARNING, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(warnings: &[String]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        add(warnings.to_vec(), &mut headers);
+        let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec()).unwrap();
+        headers.get_all(header::WARNING).iter().map(text).collect()
+    }
+
+    #[test]
+    fn any_letters_arrive_quoted() {
+        let seen = added(&["unknown field \"spec.größe\"".to_owned(), "a\r\nb\\".to_owned()]);
+        assert_eq!(seen, [r#"299 - "unknown field \"spec.größe\"""#, r#"299 - "ab\\""#]);
+    }
+
+    #[test]
+    fn many_or_long_ones_stay_small() {
+        let many: Vec<String> = (0..5000).map(|n| format!("unknown field \"spec.f{n}\"")).collect();
+        let seen = added(&many);
+        assert!(!seen.is_empty() && seen.len() < many.len());
+        assert!(seen.iter().map(String::len).sum::<usize>() < 3 * TOTAL);
+        let long = added(&["x".repeat(10_000), "short".to_owned()]);
+        assert_eq!((long[0].len(), long[1].as_str()), (EACH + 8, "299 - \"short\""));
+    }
+}
