@@ -10,9 +10,14 @@ all: build ## Build everything and start the control plane
 	@$(BIN)/picoshift up
 
 build: ## Build picoshift and the upstream programs that it starts
-	@cargo build --release -p picoshift -p picoshift-apiserver
+	@cargo build --release --locked -p picoshift -p picoshift-apiserver
 	@mkdir -p $(BIN)
-	@install -m 0755 target/release/picoshift target/release/picoshift-apiserver $(BIN)/
+	@# By renaming, since the file of a running program cannot be written; only what changed, for a running one to be kept.
+	@for program in picoshift picoshift-apiserver; do \
+	  cmp -s "target/release/$$program" "$(BIN)/$$program" && continue; \
+	  install -m 0755 "target/release/$$program" "$(BIN)/.$$program.new" && \
+	  mv -f "$(BIN)/.$$program.new" "$(BIN)/$$program"; \
+	done
 	@$(BIN)/picoshift build
 
 test: ## Run every check and test, those on a real control plane too

@@ -46,19 +46,23 @@ impl RequestInfo {
         watch: bool,
         field_name: Option<&str>,
     ) -> Result<Self, BadPath> {
-        // Segments are decoded one by one: an escaped slash stays inside its segment.
-        let segments = path
+        // Segments are decoded one by one: an escaped slash stays inside its segment. A slash at the end means nothing.
+        let inner = path.strip_prefix('/').unwrap_or(path);
+        let segments = inner
+            .strip_suffix('/')
+            .unwrap_or(inner)
             .split('/')
-            .filter(|s| !s.is_empty())
-            .map(|s| percent_decode_str(s).decode_utf8().map(std::borrow::Cow::into_owned))
-            .collect::<Result<Vec<String>, _>>()
+            .map(|s| percent_decode_str(s).decode_utf8())
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|_| BadPath)?;
-        let mut info = Self {
-            path: percent_decode_str(path).decode_utf8().map_err(|_| BadPath)?.into_owned(),
-            verb: method.as_str().to_ascii_lowercase(),
-            ..Self::default()
-        };
-        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let path = percent_decode_str(path).decode_utf8().map_err(|_| BadPath)?.into_owned();
+        let mut info = Self { path, ..Self::default() };
+        let parts: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
+        // What has an empty segment names no resource: nobody may read `//` in two ways.
+        if parts.contains(&"") {
+            info.verb = method.as_str().to_ascii_lowercase();
+            return Ok(info);
+        }
         let rest: &[&str] = match parts.as_slice() {
             ["apis", group, version, rest @ ..] if !rest.is_empty() => {
                 (*group).clone_into(&mut info.group);
@@ -69,11 +73,23 @@ impl RequestInfo {
                 (*version).clone_into(&mut info.version);
                 rest
             }
-            _ => return Ok(info),
+            _ => {
+                info.verb = method.as_str().to_ascii_lowercase();
+                return Ok(info);
+            }
         };
         info.is_resource = true;
+        // The old form of a watch, `/watch/` before namespace and resource, still answers.
+        let (rest, old_watch) = match rest {
+            ["watch", rest @ ..] if !rest.is_empty() => (rest, true),
+            rest => (rest, false),
+        };
         info.resource_path(rest);
-        info.verb = info.resource_verb(method, watch).to_owned();
+        info.verb = match (old_watch, method) {
+            (false, _) => info.resource_verb(method, watch).to_owned(),
+            (true, &Method::GET) => "watch".to_owned(),
+            (true, _) => String::new(),
+        };
         let collection = matches!(info.verb.as_str(), "list" | "watch" | "deletecollection");
         if let Some(name) = field_name.filter(|_| collection && info.name.is_empty()) {
             name.clone_into(&mut info.name);
@@ -174,6 +190,25 @@ mod tests {
         assert_eq!(info(&Method::GET, "/apis/g.io/v1/routes", true).verb, "watch");
         let named = RequestInfo::parse(&Method::GET, "/apis/g.io/v1/projects", true, Some("p")).unwrap();
         assert_eq!(named.name, "p");
+        let old = info(&Method::GET, "/apis/g.io/v1/watch/namespaces/ns/routes/r", false);
+        let seen = (old.verb.as_str(), old.namespace.as_str(), old.resource.as_str(), old.name.as_str());
+        assert_eq!(seen, ("watch", "ns", "routes", "r"));
+        assert_eq!(info(&Method::POST, "/apis/g.io/v1/watch/routes", false).verb, "");
+    }
+
+    #[test]
+    fn empty_segments_name_nothing() {
+        for path in [
+            "//apis/g.io/v1/routes",
+            "/apis//g.io/v1/routes",
+            "/apis/g.io/v1/namespaces//routes",
+            "/apis/g.io/v1/namespaces/ns/routes//status",
+            "/apis/g.io/v1/routes//",
+        ] {
+            let info = info(&Method::GET, path, false);
+            assert!(!info.is_resource && info.path == path, "{path}");
+        }
+        assert_eq!(info(&Method::GET, "/apis/g.io/v1/namespaces/ns/routes/", false).verb, "list");
     }
 
     #[test]

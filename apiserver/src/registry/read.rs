@@ -103,10 +103,10 @@ impl Registry {
 
 /// All that is selected.
 fn whole(view: &View, selection: &Selection) -> List {
-    let items = if selection.is_all() {
-        Items::Whole(view.tree.chunks().to_vec())
-    } else {
-        Items::Picked(picked(view, selection))
+    let items = match selection.namespace() {
+        _ if !selection.selects_all_names() => Items::Picked(picked(view, selection)),
+        "" => Items::Whole(view.tree.chunks().to_vec()),
+        namespace => Items::Whole(view.tree.namespace_chunks(namespace)),
     };
     List { revision: view.revision, continue_token: String::new(), remaining: None, items }
 }

@@ -23,11 +23,6 @@ impl Selection {
         }
     }
 
-    /// Whether every item is selected.
-    pub(super) fn is_all(&self) -> bool {
-        self.namespace.is_empty() && self.selects_all_names()
-    }
-
     /// Whether every item of the namespace is selected.
     pub(super) fn selects_all_names(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()

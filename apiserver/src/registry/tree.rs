@@ -106,6 +106,16 @@ impl ItemTree {
         self.iter_from(Some((namespace, ""))).take_while(move |item| &*item.namespace == namespace)
     }
 
+    /// The items of one namespace, in chunks that hold no others.
+    #[must_use]
+    pub fn namespace_chunks(&self, namespace: &str) -> Vec<Arc<Chunk>> {
+        let first = self.chunk_of(namespace, "").unwrap_or(0);
+        let rest = self.chunks.get(first..).unwrap_or_default();
+        // The place of the first item may be the end of a chunk that holds none.
+        let empty = rest.iter().take(1).filter(|chunk| chunk.of_namespace(namespace).is_none()).count();
+        rest.iter().skip(empty).map_while(|chunk| chunk.of_namespace(namespace)).collect()
+    }
+
     /// The chunk in which a key is or would be.
     fn chunk_of(&self, namespace: &str, name: &str) -> Option<usize> {
         if self.chunks.is_empty() {
@@ -201,6 +211,11 @@ mod tests {
             for namespace in namespaces {
                 let expected = model.keys().filter(|k| k.starts_with(&format!("{namespace}/"))).count();
                 prop_assert_eq!(tree.namespace(namespace).count(), expected);
+                for _ in 0..2 {
+                    let chunks = tree.namespace_chunks(namespace);
+                    let items = chunks.iter().flat_map(|chunk| chunk.items());
+                    prop_assert!(items.map(Arc::as_ptr).eq(tree.namespace(namespace).map(Arc::as_ptr)));
+                }
                 for key in model.keys() {
                     let (ns, name) = key.split_once('/').unwrap();
                     prop_assert!(tree.get(ns, name).is_some());

@@ -53,7 +53,7 @@ impl RequestContext {
 pub enum Items {
     /// Items picked one by one.
     Picked(Vec<Arc<Item>>),
-    /// All items of a resource, in chunks whose encoding is kept.
+    /// All items of a resource or of a namespace, in chunks whose encoding is kept.
     Whole(Vec<Arc<Chunk>>),
 }
 

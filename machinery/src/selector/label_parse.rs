@@ -36,14 +36,23 @@ impl<'a> Parser<'a> {
             return Ok(requirements);
         }
         loop {
-            requirements.push(self.requirement()?);
+            match self.peek() {
+                Token::Word(_) | Token::Not => {}
+                found => {
+                    return Err(error(&found, "!, identifier, or 'end of string'"));
+                }
+            }
+            let requirement = self.requirement();
+            requirements.push(requirement.map_err(|SelectorError(why)| {
+                SelectorError(format!("unable to parse requirement: {why}"))
+            })?);
             match self.next() {
                 Token::End => break,
                 Token::Comma => match self.peek() {
                     Token::Word(_) | Token::Not => {}
-                    found => return Err(self.error(&found, "identifier after ','")),
+                    found => return Err(error(&found, "identifier after ','")),
                 },
-                found => return Err(self.error(&found, "',' or 'end of string'")),
+                found => return Err(error(&found, "',' or 'end of string'")),
             }
         }
         // Upstream sorts by key, so equal selectors print alike.
@@ -58,7 +67,7 @@ impl<'a> Parser<'a> {
         }
         let key = match self.next() {
             Token::Word(word) => word.to_owned(),
-            found => return Err(self.error(&found, "identifier")),
+            found => return Err(error(&found, "identifier")),
         };
         if let Err(why) = names::qualified_name(&key) {
             return Err(invalid_key(&key, &why));
@@ -84,7 +93,7 @@ impl<'a> Parser<'a> {
             Token::Word("in") => (Operator::In, true),
             Token::Word("notin") => (Operator::NotIn, true),
             found => {
-                return Err(self.error(&found, "in, notin, =, ==, !=, gt, lt"));
+                return Err(error(&found, "in, notin, =, ==, !=, gt, lt"));
             }
         };
         let values = if many { self.values()? } else { vec![self.exact_value()?] };
@@ -95,7 +104,7 @@ impl<'a> Parser<'a> {
     fn values(&mut self) -> Result<Vec<String>, SelectorError> {
         match self.next() {
             Token::Open => {}
-            found => return Err(self.error(&found, "'('")),
+            found => return Err(error(&found, "'('")),
         }
         let mut values = Vec::new();
         loop {
@@ -106,12 +115,12 @@ impl<'a> Parser<'a> {
                         Token::Comma if self.peek() == Token::Close => values.push(String::new()),
                         Token::Comma => {}
                         Token::Close => break,
-                        found => return Err(self.error(&found, "',' or ')'")),
+                        found => return Err(error(&found, "',' or ')'")),
                     }
                 }
                 Token::Comma => values.push(String::new()),
                 Token::Close => break,
-                found => return Err(self.error(&found, "',', ')' or identifier")),
+                found => return Err(error(&found, "',', ')' or identifier")),
             }
         }
         if values.is_empty() {
@@ -130,25 +139,8 @@ impl<'a> Parser<'a> {
                 self.next();
                 Ok(word.to_owned())
             }
-            found => Err(self.error(&found, "identifier")),
+            found => Err(error(&found, "identifier")),
         }
-    }
-
-    fn error(&self, found: &Token<'a>, expected: &str) -> SelectorError {
-        let found = match found {
-            Token::Word(word) => (*word).to_owned(),
-            Token::End => String::new(),
-            Token::Close => ")".to_owned(),
-            Token::Comma => ",".to_owned(),
-            Token::DoubleEquals => "==".to_owned(),
-            Token::Equals => "=".to_owned(),
-            Token::Greater => ">".to_owned(),
-            Token::Less => "<".to_owned(),
-            Token::Not => "!".to_owned(),
-            Token::NotEquals => "!=".to_owned(),
-            Token::Open => "(".to_owned(),
-        };
-        SelectorError(format!("unable to parse requirement: found '{found}', expected: {expected}"))
     }
 
     fn peek(&self) -> Token<'a> {
@@ -189,8 +181,25 @@ impl<'a> Parser<'a> {
     }
 }
 
+fn error(found: &Token<'_>, expected: &str) -> SelectorError {
+    let found = match found {
+        Token::Word(word) => *word,
+        Token::End => "",
+        Token::Close => ")",
+        Token::Comma => ",",
+        Token::DoubleEquals => "==",
+        Token::Equals => "=",
+        Token::Greater => ">",
+        Token::Less => "<",
+        Token::Not => "!",
+        Token::NotEquals => "!=",
+        Token::Open => "(",
+    };
+    SelectorError(format!("found '{found}', expected: {expected}"))
+}
+
 fn invalid_key(key: &str, why: &str) -> SelectorError {
-    SelectorError(format!("key: Invalid value: \"{key}\": {why}"))
+    SelectorError(format!("<nil>: Invalid value: \"{key}\": {why}"))
 }
 
 fn check_values(key: &str, operator: Operator, values: &[String]) -> Result<(), SelectorError> {

@@ -48,7 +48,13 @@ fn label_errors() {
         assert!(!error.to_string().is_empty());
     }
     let error = LabelSelector::parse("a,").unwrap_err().to_string();
-    assert_eq!(error, "unable to parse requirement: found '', expected: identifier after ','");
+    assert_eq!(error, "found '', expected: identifier after ','");
+    let error = LabelSelector::parse("a=b)").unwrap_err().to_string();
+    assert_eq!(error, "found ')', expected: ',' or 'end of string'");
+    let error = LabelSelector::parse("-a").unwrap_err().to_string();
+    assert!(error.starts_with("unable to parse requirement: <nil>: Invalid value: \"-a\": name part must"));
+    let error = LabelSelector::parse("a=-b").unwrap_err().to_string();
+    assert!(error.starts_with("unable to parse requirement: values[0][a]: Invalid value: \"-b\": a valid"));
 }
 
 #[test]
