@@ -1,17 +1,21 @@
 //! Which port each component listens on: the one it had, else the usual one, else a free one.
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Result};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
 
 /// Above the usual ports, so that 6443 becomes 16443: the first alternative.
 const ALTERNATIVE: u16 = 10_000;
 
-/// Chooses ports, none of them twice.
+/// Chooses ports, none of them twice, and holds them until their components start: that may be seconds later.
 #[derive(Debug, Default)]
 pub(crate) struct Chooser {
     given: BTreeSet<u16>,
+    held: BTreeMap<u16, OwnedFd>,
 }
 
 impl Chooser {
@@ -25,30 +29,48 @@ impl Chooser {
     pub(crate) fn choose(&mut self, recorded: Option<u16>, usual: u16) -> Result<u16> {
         let candidates = [recorded, Some(usual), usual.checked_add(ALTERNATIVE)];
         for port in candidates.into_iter().flatten() {
-            if !self.given.contains(&port) && is_free(port) {
+            if !self.given.contains(&port)
+                && let Ok((port, socket)) = hold(port)
+            {
+                self.held.insert(port, socket);
                 return Ok(self.keep(port));
             }
         }
         // The system may offer one that was given already; hold on to those so that it offers others.
-        let mut held = Vec::new();
+        let mut unwanted = Vec::new();
         loop {
-            let listener =
-                TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("there is no free port on 127.0.0.1")?;
-            let port = listener.local_addr()?.port();
+            let (port, socket) = hold(0).context("there is no free port on 127.0.0.1")?;
             if !self.given.contains(&port) {
+                self.held.insert(port, socket);
                 return Ok(self.keep(port));
             }
-            held.push(listener);
+            unwanted.push(socket);
         }
+    }
+
+    /// Lets go of a port whose component is about to listen on it.
+    pub(crate) fn release(&mut self, port: u16) {
+        self.held.remove(&port);
     }
 }
 
-fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+/// Takes a port so that nobody else can listen on it. Nobody listens on it here either: who connects is refused at once, where a
+/// listener that never answers would make kube-apiserver wait for its time-outs.
+fn hold(port: u16) -> io::Result<(u16, OwnedFd)> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // Connections of the component's last run may linger; they are in nobody's way.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    // From here on: others that would share it may not.
+    sockopt::set_socket_reuseaddr(&socket, false)?;
+    let address = SocketAddrV4::try_from(getsockname(&socket)?).map_err(io::Error::other)?;
+    Ok((address.port(), socket))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     /// A port that is in use for as long as the listener lives.
@@ -78,6 +100,32 @@ mod tests {
         drop((listener, other));
         assert_eq!(Chooser::default().choose(Some(recorded), usual).unwrap(), recorded);
         assert_eq!(Chooser::default().choose(None, usual).unwrap(), usual);
+    }
+
+    #[test]
+    fn a_chosen_port_is_held_until_its_component_starts() {
+        let (listener, port) = in_use();
+        drop(listener);
+        let mut chooser = Chooser::default();
+        assert_eq!(chooser.choose(None, port).unwrap(), port);
+        assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err(), "nobody else can listen");
+        assert!(TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_err(), "nor on all addresses");
+        assert_ne!(Chooser::default().choose(None, port).unwrap(), port);
+        let refused = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        chooser.release(port);
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+    }
+
+    #[test]
+    fn connections_that_linger_are_in_nobodys_way() {
+        let (listener, port) = in_use();
+        let client = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        // The server ends it first, so it is the server's port that lingers.
+        drop((server, listener));
+        drop(client);
+        assert_eq!(Chooser::default().choose(None, port).unwrap(), port);
     }
 
     #[test]

@@ -184,7 +184,13 @@ mod tests {
         let arguments = ["-c".to_owned(), "echo started; exec sleep 1000".to_owned()];
         let (mut child, identity) = spawn(Path::new("/bin/sh"), &arguments, &mark, dir.path(), &log).unwrap();
         let handle = identity.open().unwrap();
-        assert_eq!(marked(&mark), std::slice::from_ref(&identity));
+        // While it turns from the shell into `sleep`, it has no environment.
+        let found = async {
+            while marked(&mark) != std::slice::from_ref(&identity) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), found).await.unwrap();
         assert!(tokio::time::timeout(Duration::from_millis(20), handle.ended()).await.is_err());
         handle.kill().unwrap();
         tokio::time::timeout(Duration::from_secs(5), handle.ended()).await.unwrap();

@@ -88,7 +88,22 @@ fn string(text: &str) -> String {
             && text.starts_with(|first: char| first.is_ascii_alphabetic())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./+@=:".contains(&byte))
             && !text.ends_with(':'));
-    if plain { text.to_owned() } else { Value::from(text).to_string() }
+    if plain { text.to_owned() } else { quoted(text) }
+}
+
+/// A JSON string, and what YAML takes in no document but JSON does: characters that do not print.
+fn quoted(text: &str) -> String {
+    let json = Value::from(text).to_string();
+    let mut quoted = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(character));
+            }
+            printable => quoted.push(printable),
+        }
+    }
+    quoted
 }
 
 /// Words that YAML 1.1 or 1.2 takes for a truth value, a null or a number.
@@ -130,6 +145,13 @@ mod tests {
         none: null
         users: []
         "#);
+    }
+
+    #[test]
+    fn characters_that_do_not_print() {
+        let value = json!(["\u{7f}\u{85}\u{2028}\u{feff}\u{ffff}\u{0}\n", {"\u{7f}": "\u{1f600}"}]);
+        let read: Value = serde_saphyr::from_str(&emit(&value)).unwrap();
+        assert_eq!(read, value);
     }
 
     fn values() -> impl Strategy<Value = Value> {

@@ -1,5 +1,6 @@
 //! `up`: starts what is missing, and waits until all of it is ready.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -35,8 +36,14 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
     // Before minutes are spent on building.
     components::installed()?;
     let binaries = Binaries::ensure(paths, &progress).await?;
-    let settings = prepare(paths, args.ingress_domain).await?;
-    let up = Up { paths, progress: &progress, settings: &settings, binaries: &binaries };
+    let (settings, chooser) = prepare(paths, args.ingress_domain).await?;
+    let up = Up {
+        paths,
+        progress: &progress,
+        settings: &settings,
+        binaries: &binaries,
+        ports: RefCell::new(chooser),
+    };
     up.start().await?;
     if !args.no_kubeconfig {
         merge_kubeconfig(paths, settings.clone(), &progress).await?;
@@ -46,7 +53,7 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
 }
 
 /// Ports, certificates and configuration: everything that must be there before anything starts.
-async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<Settings> {
+async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<(Settings, Chooser)> {
     let mut settings = Settings::load(paths)?;
     let mut chooser = Chooser::default();
     let mut wanted =
@@ -75,7 +82,7 @@ async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<Settin
     let port = |component| settings.port(component).context("a port was not chosen");
     kubeconfig::write_all(paths, port(Component::KubeApiserver)?, port(Component::PicoshiftApiserver)?)?;
     write_authorization_config(paths)?;
-    Ok(settings)
+    Ok((settings, chooser))
 }
 
 struct Up<'a> {
@@ -83,6 +90,7 @@ struct Up<'a> {
     progress: &'a Progress,
     settings: &'a Settings,
     binaries: &'a Binaries,
+    ports: RefCell<Chooser>,
 }
 
 impl Up<'_> {
@@ -139,6 +147,10 @@ impl Up<'_> {
     async fn bring_up(&self, plan: &Plan) -> Result<Running> {
         let name = plan.component.name();
         let step = self.progress.step(name);
+        self.ports.borrow_mut().release(plan.port);
+        if let (Component::Etcd, Some(peer)) = (plan.component, self.settings.ports.get(ETCD_PEER)) {
+            self.ports.borrow_mut().release(*peer);
+        }
         let mut running = supervisor::ensure(plan, self.paths).await?;
         running.ready(self.paths, plan.port).await?;
         let fresh = if running.fresh { "" } else { ", was running" };

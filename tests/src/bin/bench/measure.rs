@@ -7,13 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT_ENCODING, HeaderValue};
+use picoshift_tests::home::Home;
 use picoshift_tests::http::Http;
 use picoshift_tests::identity::Identity;
 use picoshift_tests::tls::Protocol;
 use picoshift_tests::{Actor, ControlPlane};
 use serde_json::json;
 
-use crate::cpu::Servers;
+use crate::cpu::{Servers, our_memory};
 use crate::crd;
 use crate::fixtures::{self, filled, route_name};
 use crate::load::{Round, closed_loop, measured};
@@ -83,6 +84,8 @@ pub(crate) struct Bench {
     pub(crate) admin: Actor,
     /// The server processes.
     pub(crate) servers: Servers,
+    /// Where the control plane is.
+    pub(crate) home: Home,
     /// How long a round lasts.
     pub(crate) length: Duration,
     stage: picoshift_tests::actor::Stage,
@@ -103,6 +106,7 @@ impl Bench {
         Ok(Self {
             servers: Servers::of(&plane.home)?,
             admin,
+            home: plane.home.clone(),
             length,
             stage: plane.stage.clone(),
             identity: plane.sign(fixtures::USER, None)?,
@@ -145,7 +149,7 @@ impl Bench {
             }
         }
         let [ours, crd] = rounds;
-        Ok(Record::compare(case, &ours, &crd))
+        Ok(Record::compare(case, &ours, &crd, our_memory(&self.home)?))
     }
 
     async fn round(

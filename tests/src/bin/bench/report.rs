@@ -24,8 +24,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Our server beside the CRD.
-    pub(crate) fn compare(case: String, ours: &Round, crd: &Round) -> Self {
+    /// Our server, whose memory is `rss_mb` afterwards, beside the CRD.
+    pub(crate) fn compare(case: String, ours: &Round, crd: &Round, rss_mb: f64) -> Self {
         let (ours_cpu_ms, peer_cpu_ms) = (ours.cpu_ms(), crd.cpu_ms());
         Self {
             case,
@@ -37,7 +37,7 @@ impl Record {
             ratio: if ours_cpu_ms > 0.0 { peer_cpu_ms / ours_cpu_ms } else { 0.0 },
             p50_ms: ours.percentile_ms(0.5),
             p99_ms: ours.percentile_ms(0.99),
-            rss_mb: 0.0,
+            rss_mb,
         }
     }
 
@@ -66,10 +66,10 @@ pub(crate) fn table(records: &[Record]) -> String {
     );
     for record in records {
         let line = if record.peer == "none" {
-            format!("{:<34} {:>77.1}", record.case, record.rss_mb)
+            format!("{:<34} {:>76.1}", record.case, record.rss_mb)
         } else {
             format!(
-                "{:<34} {:>9.0} {:>9.0} {:>11.4} {:>11.4} {:>6.1}x {:>8.2} {:>8.2}",
+                "{:<34} {:>9.0} {:>9.0} {:>11.4} {:>11.4} {:>6.1}x {:>8.2} {:>8.2} {:>7.1}",
                 record.case,
                 record.ours_rps,
                 record.peer_rps,
@@ -77,7 +77,8 @@ pub(crate) fn table(records: &[Record]) -> String {
                 record.peer_cpu_ms,
                 record.ratio,
                 record.p50_ms,
-                record.p99_ms
+                record.p99_ms,
+                record.rss_mb
             )
         };
         // Writing to a String does not fail.

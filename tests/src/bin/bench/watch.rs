@@ -10,6 +10,7 @@ use picoshift_tests::http::{Http, patch};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use crate::cpu::our_memory;
 use crate::fixtures::{filled, route_name};
 use crate::load::{Round, measured};
 use crate::measure::{Bench, ROUNDS, Way};
@@ -115,5 +116,5 @@ pub(crate) async fn compare(bench: &Bench, case: String, way: Way) -> anyhow::Re
         }
     }
     let [ours, crd] = rounds;
-    Ok(Record::compare(case, &ours, &crd))
+    Ok(Record::compare(case, &ours, &crd, our_memory(&bench.home)?))
 }
