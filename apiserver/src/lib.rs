@@ -22,3 +22,5 @@ pub mod schema;
 pub mod server;
 pub mod single_flight;
 pub mod store;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod untrusted;

@@ -4,7 +4,7 @@ mod cache;
 pub mod chunk;
 mod commit;
 pub mod metadata;
-mod page;
+pub(crate) mod page;
 mod read;
 mod remove;
 mod select;

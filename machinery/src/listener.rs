@@ -24,9 +24,12 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::activity::Activity;
 use crate::body::Body;
 use crate::drain::Drain;
 use crate::peer::{Peer, PeerCertificate};
+
+mod activity;
 
 /// Limits of a listener. `Default` gives the ones to use.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +47,9 @@ pub struct Limits {
     pub header_list: u32,
     /// HTTP/2: requests at a time on one connection. A watch holds one for minutes.
     pub streams: u32,
+    /// HTTP/2: the end of a connection on which nothing has gone on for this long, as upstream's. HTTP/1 has
+    /// [`Limits::headers`].
+    pub idle: Duration,
     /// HTTP/2: a ping after this long without a frame.
     pub ping_after: Duration,
     /// HTTP/2: the end of a connection whose ping is not answered for this long.
@@ -61,6 +67,7 @@ impl Default for Limits {
             header_lines: 1000,
             header_list: 256 * 1024,
             streams: 1000,
+            idle: Duration::from_secs(120),
             ping_after: Duration::from_secs(30),
             ping_timeout: Duration::from_secs(15),
             drain: Duration::from_secs(20),
@@ -232,16 +239,24 @@ impl Accepted {
             .max_header_list_size(self.limits.header_list)
             .keep_alive_interval(self.limits.ping_after)
             .keep_alive_timeout(self.limits.ping_timeout);
+        let activity = Activity::new();
+        let begins = activity.clone();
         let answer = service_fn(move |request| {
             let (service, state) = (Arc::clone(&service), Arc::clone(&state));
-            async move { Ok::<_, Infallible>(service.call(state, request).await) }
+            let running = begins.begin();
+            async move { Ok::<_, Infallible>(running.until_sent(service.call(state, request).await)) }
         });
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
         tokio::select! {
             result = connection.as_mut() => return result,
             () = self.drain.wait() => connection.as_mut().graceful_shutdown(),
+            () = activity.idle(self.limits.idle) => connection.as_mut().graceful_shutdown(),
         }
-        connection.await
+        // A client that does not even begin, or end, the protocol is not waited for.
+        tokio::select! {
+            result = connection.as_mut() => result,
+            () = activity.idle(self.limits.idle.min(self.limits.ping_timeout)) => Ok(()),
+        }
     }
 
     async fn serve_http1<S: Service>(

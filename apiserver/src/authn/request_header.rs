@@ -93,27 +93,37 @@ impl RequestHeader {
 
     /// The user that the headers name.
     pub(super) fn user(&self, headers: &HeaderMap) -> Option<UserInfo> {
-        let first = |names: &[HeaderName]| {
-            names.iter().filter_map(|name| headers.get(name)).map(text).find(|value| !value.is_empty())
-        };
-        let name = first(&self.user_headers)?;
-        let groups = self
-            .group_headers
-            .iter()
-            .flat_map(|name| headers.get_all(name))
-            .map(text)
-            .filter(|group| !group.is_empty())
-            .collect();
-        let mut extra = BTreeMap::<String, Vec<String>>::new();
-        for (header, value) in headers {
-            for prefix in &self.extra_prefixes {
-                if let Some(key) = header.as_str().strip_prefix(prefix.as_str()) {
-                    extra.entry(extra_key(key)).or_default().push(text(value));
-                }
+        named_user(headers, &self.user_headers, &self.group_headers, &self.uid_headers, &self.extra_prefixes)
+    }
+}
+
+/// The user that headers name, by the names of the headers.
+pub(crate) fn named_user(
+    headers: &HeaderMap,
+    user_headers: &[HeaderName],
+    group_headers: &[HeaderName],
+    uid_headers: &[HeaderName],
+    extra_prefixes: &[String],
+) -> Option<UserInfo> {
+    let first = |names: &[HeaderName]| {
+        names.iter().filter_map(|name| headers.get(name)).map(text).find(|value| !value.is_empty())
+    };
+    let name = first(user_headers)?;
+    let groups = group_headers
+        .iter()
+        .flat_map(|name| headers.get_all(name))
+        .map(text)
+        .filter(|group| !group.is_empty())
+        .collect();
+    let mut extra = BTreeMap::<String, Vec<String>>::new();
+    for (header, value) in headers {
+        for prefix in extra_prefixes {
+            if let Some(key) = header.as_str().strip_prefix(prefix.as_str()) {
+                extra.entry(extra_key(key)).or_default().push(text(value));
             }
         }
-        Some(UserInfo { name, uid: first(&self.uid_headers).unwrap_or_default(), groups, extra })
     }
+    Some(UserInfo { name, uid: first(uid_headers).unwrap_or_default(), groups, extra })
 }
 
 /// A header's value; bytes that are no UTF-8 are replaced.

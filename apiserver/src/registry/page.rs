@@ -13,7 +13,7 @@ const TOKEN_MAX: usize = 4096;
 
 /// Where the next page begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Continue {
+pub(crate) struct Continue {
     v: String,
     /// Revision of the first page, which all pages are of; -1 goes on at the newest, come what may.
     rv: i64,
@@ -38,12 +38,12 @@ impl Continue {
         self.start.split_once('/').unwrap_or(("", &self.start))
     }
 
-    pub(super) fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// Reads a token.
-    pub(super) fn decode(token: &str) -> Result<Self, Status> {
+    pub(crate) fn decode(token: &str) -> Result<Self, Status> {
         let bad = |why: &str| {
             Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
         };

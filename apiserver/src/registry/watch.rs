@@ -54,7 +54,7 @@ pub(super) fn open(
     let changed = cache.changed();
     let (first, cursor) = match start {
         Start::After(cursor) => (Vec::new(), cursor),
-        Start::Initial(items, revision) => (initial(items, revision, options.bookmarks), revision),
+        Start::Initial(items, revision) => (initial(&items, revision, options.bookmarks), revision),
     };
     let end = options.timeout_seconds.and_then(|seconds| now.checked_add(Duration::from_secs(seconds)));
     // A watch too short for it has no last bookmark.
@@ -78,7 +78,7 @@ pub(super) fn open(
 
 /// The initial events in batches, so that not the whole list is encoded at once for each new watcher; then the
 /// bookmark that ends them.
-fn initial(items: Vec<Arc<Item>>, revision: Revision, bookmarks: bool) -> Vec<Vec<WatchEvent>> {
+fn initial(items: &[Arc<Item>], revision: Revision, bookmarks: bool) -> Vec<Vec<WatchEvent>> {
     let mut batches: Vec<Vec<WatchEvent>> = items
         .chunks(BATCH)
         .map(|batch| batch.iter().map(|item| WatchEvent::Added(Arc::clone(item))).collect())

@@ -57,7 +57,7 @@ impl Endpoint for Handler {
             }
         };
         let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
-        warning::add(cx.take_warnings(), response.headers_mut());
+        warning::add(&cx.take_warnings(), response.headers_mut());
         response
     }
 }

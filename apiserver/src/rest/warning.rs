@@ -9,7 +9,7 @@ const TOTAL: usize = 4 * 1024;
 const EACH: usize = 256;
 
 /// Adds `Warning: 299 - "text"` for each text; control characters are left out.
-pub(super) fn add(warnings: Vec<String>, headers: &mut HeaderMap) {
+pub(super) fn add(warnings: &[String], headers: &mut HeaderMap) {
     let texts: Vec<String> =
         warnings.iter().map(|text| text.chars().filter(|c| !c.is_control()).collect()).collect();
     let all = texts.iter().map(|text| text.chars().count()).sum::<usize>();
@@ -35,7 +35,7 @@ mod tests {
 
     fn added(warnings: &[String]) -> Vec<String> {
         let mut headers = HeaderMap::new();
-        add(warnings.to_vec(), &mut headers);
+        add(warnings, &mut headers);
         let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec()).unwrap();
         headers.get_all(header::WARNING).iter().map(text).collect()
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::{http1 as client1, http2 as client2};
 use rustls::{ClientConfig, RootCertStore};
@@ -180,4 +181,25 @@ async fn connections_above_the_cap_wait_for_a_free_place() {
     drop(first);
     let mut third = running.http1(false).await;
     text(third.send_request(get("/", 0)).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn silent_and_idle_connections_end_and_busy_ones_do_not() {
+    let running = start(Limits { idle: Duration::from_millis(50), ..Limits::default() }).await;
+    // A client that says nothing after the handshake.
+    let mut silent = running.connect("h2", false).await.into_inner();
+    let mut rest = Vec::new();
+    let _ = timeout(Duration::from_secs(10), silent.read_to_end(&mut rest)).await.expect("it is ended");
+
+    let stream = running.connect("h2", false).await;
+    let (mut sender, connection) = client2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let slow = Request::get("https://localhost/slow").body(Empty::<Bytes>::new()).unwrap();
+    let slow = tokio::spawn(sender.send_request(slow));
+    running.echo.slow_started.notified().await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    running.echo.let_go.add_permits(1);
+    assert_eq!(slow.await.unwrap().unwrap().status(), 200, "a request that goes on is not cut");
+    let ended = timeout(Duration::from_secs(10), connection).await.expect("then it is idle and ended");
+    assert!(ended.unwrap().is_ok());
 }

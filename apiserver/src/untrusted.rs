@@ -1,0 +1,162 @@
+//! What strangers send, one function for each kind of it: the targets in `fuzz/` and the property tests below call the
+//! same. In: anything. Out: nothing; a panic, endless work or a broken promise is the finding.
+
+use std::sync::LazyLock;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use picoshift_machinery::Object;
+use picoshift_machinery::media_type::{self, Answer};
+use picoshift_machinery::peer::Subject;
+use picoshift_machinery::request_info::RequestInfo;
+use picoshift_machinery::selector::{FieldSelector, LabelSelector};
+
+use crate::authn::request_header::named_user;
+use crate::decode;
+use crate::groups::route;
+use crate::registry::page::Continue;
+use crate::rest::patch;
+use crate::rest::query::{self, Listing, Query, WriteKind};
+use crate::schema::{FieldValidation, Schemas};
+use crate::server::query::Query as ServerQuery;
+
+static SCHEMAS: LazyLock<Option<Schemas>> = LazyLock::new(|| Schemas::load().ok());
+
+/// Label and field selectors.
+pub fn selectors(text: &str) {
+    if let Ok(selector) = LabelSelector::parse(text) {
+        let _ = selector.matches(|key| (key.len() % 2 == 0).then_some("1"));
+    }
+    if let Ok(selector) = FieldSelector::parse(text) {
+        let _ = selector.matches(|_| Some("1"));
+    }
+}
+
+/// A request path: what names a resource has no empty segment, and a `watch` comes by GET only.
+pub fn request_path(path: &str) {
+    for method in [Method::GET, Method::POST, Method::DELETE] {
+        let Ok(info) = RequestInfo::parse(&method, path, false, None) else { continue };
+        assert!(!info.is_resource || !path.trim_end_matches('/').contains("//"), "{path:?} is ambiguous");
+        assert!(info.verb != "watch" || method == Method::GET, "{path:?} is a watch by {method}");
+    }
+}
+
+/// An `Accept` header.
+pub fn accept(text: &str) {
+    for answer in [Answer::One, Answer::List, Answer::Watch] {
+        if let Err(status) = media_type::negotiate(Some(text), answer) {
+            assert_eq!(status.code, 406);
+        }
+    }
+}
+
+/// A query string, for the server and for every kind of options.
+pub fn query_string(text: &str) {
+    let _ = ServerQuery::read(Some(text)).time();
+    let query = Query::parse(Some(text));
+    let _ = query::get_options(&query);
+    let _ = query::delete_options(&query);
+    let _ = query::table_options(&query);
+    for listing in [Listing::ByQuery, Listing::Watch { name: Some("n") }] {
+        let _ = query::list_options(&query, &route::ROUTES, listing);
+    }
+    for kind in [WriteKind::Apply, WriteKind::Create, WriteKind::Patch, WriteKind::Update] {
+        let _ = query::write_options(&query, kind);
+    }
+}
+
+/// A body against the schema of Routes, as JSON and as YAML.
+pub fn body(bytes: &[u8]) {
+    let Some(schemas) = &*SCHEMAS else { return };
+    for content_type in ["application/json", "application/yaml"] {
+        for validation in [FieldValidation::Ignore, FieldValidation::Strict] {
+            let _ = decode::decode_object(schemas, &route::ROUTES, Some(content_type), bytes, validation);
+        }
+        let _ = decode::decode_delete_options(schemas, Some(content_type), bytes);
+    }
+}
+
+/// JSON and merge patches, applied to a Route.
+pub fn patches(bytes: &[u8]) {
+    let route =
+        br#"{"kind":"Route","metadata":{"name":"r","labels":{"a":"b"}},"spec":{"host":"h","l":[1,2]}}"#;
+    let Ok(route) = Object::from_slice(route) else { return };
+    for kind in ["application/json-patch+json", "application/merge-patch+json"] {
+        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
+        if let Ok(patch) = patch::parse(&headers, bytes) {
+            let _ = patch.apply(&route);
+        }
+    }
+    let _ = decode::decode_patch(bytes);
+}
+
+/// A continue token: refused with 400, or one that reads back as itself.
+pub fn continue_token(text: &str) {
+    match Continue::decode(text) {
+        Ok(token) => assert!(Continue::decode(&token.encode()).is_ok_and(|again| again == token)),
+        Err(status) => assert_eq!(status.code, 400),
+    }
+}
+
+/// A client's certificate.
+pub fn certificate(der: &[u8]) {
+    let _ = Subject::of(der);
+}
+
+/// Header lines (`name:value`, ended by line feeds) on a front proxy's connection: whoever they name has a name.
+pub fn front_proxy_headers(lines: &[u8]) {
+    let mut headers = HeaderMap::new();
+    for line in lines.split(|byte| *byte == b'\n') {
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let (Some(name), Some(value)) = (parts.next(), parts.next()) else { continue };
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            headers.append(name, value);
+        }
+    }
+    let names = |name: &'static str| [HeaderName::from_static(name)];
+    let user = named_user(
+        &headers,
+        &names("x-remote-user"),
+        &names("x-remote-group"),
+        &names("x-remote-uid"),
+        &["x-remote-extra-".to_owned()],
+    );
+    assert!(user.is_none_or(|user| !user.name.is_empty() && !user.groups.contains(&String::new())));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_schemas_are_there() {
+        assert!(SCHEMAS.is_some(), "else bodies would not be tried at all");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn texts(text in "\\PC{0,60}", path in "(/|//|[a-z%.~2F]{1,6}|watch|apis/g.io/v1|namespaces){0,9}") {
+            selectors(&text);
+            request_path(&path);
+            accept(&text);
+            query_string(&text);
+            continue_token(&text);
+        }
+
+        #[test]
+        fn bytes(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            body(&bytes);
+            patches(&bytes);
+            certificate(&bytes);
+            front_proxy_headers(&bytes);
+        }
+
+        #[test]
+        fn header_lines(lines in "(X-Remote-(User|Group|Uid|Extra-[a-z%0-9]{0,5}): ?[a-z%]{0,4}\n){0,6}") {
+            front_proxy_headers(lines.as_bytes());
+        }
+    }
+}
