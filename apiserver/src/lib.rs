@@ -13,6 +13,7 @@ pub mod decode;
 pub mod discovery;
 pub mod groups;
 pub mod gzip;
+mod object_meta;
 pub mod open_files;
 pub mod openapi;
 pub mod registry;

@@ -9,6 +9,7 @@ use super::Registry;
 use super::commit::{CommitError, Current, Intent, store_status};
 use super::metadata;
 use crate::admission::{Operation, Review};
+use crate::object_meta;
 use crate::rest::query::without_reason;
 use crate::rest::{Item, RequestContext, Updater, WriteOptions};
 use crate::store::Key;
@@ -61,7 +62,7 @@ impl Registry {
             .mutate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
             .await?;
         self.strategy.prepare_create(cx, &mut object);
-        let mut errors = metadata::validate(&object, resource);
+        let mut errors = object_meta::create(&object, resource.namespaced, object_meta::subdomain_name);
         errors.extend(self.strategy.validate_create(cx, &mut object).await?);
         self.reject(&object, &errors)?;
         for warning in self.strategy.warnings(&object) {
@@ -148,9 +149,12 @@ impl Registry {
         if self.strategy.generation_changed(&object, old) {
             object.set_metadata("generation", old.generation().unwrap_or(0) + 1);
         }
-        let mut errors = metadata::validate_update(&object, old, resource);
+        let mut errors = object_meta::create(&object, resource.namespaced, object_meta::path_name);
+        errors.extend(object_meta::update(&object, old));
         errors.extend(self.strategy.validate_update(cx, &options.subresource, &mut object, old).await?);
         self.reject(&object, &errors)?;
+        // It is the store's to say.
+        object.set_metadata("resourceVersion", Value::Null);
         for warning in self.strategy.warnings(&object) {
             cx.warn(warning);
         }

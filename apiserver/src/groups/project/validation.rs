@@ -1,6 +1,5 @@
 //! What is wrong with a Project or a ProjectRequest: the rules and texts of openshift-apiserver, in its order.
 
-mod metadata;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +9,7 @@ use picoshift_machinery::names::{dns1123_label, label_value, path_segment, quali
 use picoshift_machinery::{FieldError, Object};
 
 use super::render::{DESCRIPTION, DISPLAY_NAME, NODE_SELECTOR};
+use crate::object_meta;
 
 /// Text about a field that only the Namespace may change.
 const IMMUTABLE: &str = "field is immutable, try updating the namespace";
@@ -17,7 +17,7 @@ const IMMUTABLE: &str = "field is immutable, try updating the namespace";
 /// Errors of a new Project, or of the metadata of a ProjectRequest.
 #[must_use]
 pub(crate) fn create(project: &Object) -> Vec<FieldError> {
-    let mut errors = metadata::create(project, project_name);
+    let mut errors = object_meta::create(project, false, project_name);
     let display_name = project.annotation(DISPLAY_NAME).unwrap_or_default();
     if display_name.contains(['\n', '\t']) {
         errors.push(FieldError::invalid_str(
@@ -35,7 +35,7 @@ pub(crate) fn create(project: &Object) -> Vec<FieldError> {
 /// Errors of a changed Project. Spec and status are not looked at: they are kept as they are.
 #[must_use]
 pub(crate) fn update(new: &Object, old: &Object) -> Vec<FieldError> {
-    let mut errors = metadata::update(new, old);
+    let mut errors = object_meta::update(new, old);
     errors.extend(create(new));
     immutable_annotations(&mut errors, &new.annotations(), &old.annotations());
     let (new, old) = (new.labels(), old.labels());
@@ -75,7 +75,7 @@ fn immutable(map: &str, key: &str, value: &str) -> FieldError {
 }
 
 /// Errors of a project's name; the first rule that is broken speaks.
-fn project_name(name: &str) -> Vec<String> {
+fn project_name(name: &str, _prefix: bool) -> Vec<String> {
     let segment = path_segment(name);
     if !segment.is_empty() {
         return segment;

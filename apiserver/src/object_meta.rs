@@ -1,8 +1,11 @@
-//! Rules of metadata that hold for every kind: `k8s.io/apimachinery/pkg/api/validation`.
+//! Rules of metadata that hold for every kind (`k8s.io/apimachinery/pkg/api/validation`): for stored objects and for
+//! those that are computed alike.
 
 use std::collections::BTreeSet;
 
-use picoshift_machinery::names::{label_value, qualified_name_errors};
+use picoshift_machinery::names::{
+    dns1123_label, dns1123_subdomain, label_value, path_segment, qualified_name_errors,
+};
 use picoshift_machinery::{FieldError, Object};
 use serde_json::Value;
 
@@ -10,13 +13,29 @@ const FIELD_IMMUTABLE: &str = "field is immutable";
 /// Limit of all annotations together, in bytes.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Errors of a new object's metadata; `name_rule` checks names.
-pub(crate) fn create(object: &Object, name_rule: fn(&str) -> Vec<String>) -> Vec<FieldError> {
+/// What is wrong with a name; the flag says that it is a prefix to which an ending will be added.
+pub(crate) type NameRule = fn(&str, bool) -> Vec<String>;
+
+/// A DNS subdomain, as most kinds have; a prefix may end with a dash.
+pub(crate) fn subdomain_name(name: &str, prefix: bool) -> Vec<String> {
+    match name.strip_suffix('-').filter(|_| prefix) {
+        Some(start) => dns1123_subdomain(&format!("{start}a")),
+        None => dns1123_subdomain(name),
+    }
+}
+
+/// A name that can stand in a path: what every kind must have, also one that is updated.
+pub(crate) fn path_name(name: &str, _prefix: bool) -> Vec<String> {
+    path_segment(name)
+}
+
+/// Errors of any object's metadata; `namespaced` says whether a namespace is wanted.
+pub(crate) fn create(object: &Object, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let prefix = object.generate_name();
     if !prefix.is_empty() {
         errors.extend(
-            name_rule(prefix)
+            name_rule(prefix, true)
                 .into_iter()
                 .map(|e| FieldError::invalid_str("metadata.generateName", prefix, e)),
         );
@@ -25,8 +44,11 @@ pub(crate) fn create(object: &Object, name_rule: fn(&str) -> Vec<String>) -> Vec
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
     } else {
-        errors.extend(name_rule(name).into_iter().map(|e| FieldError::invalid_str("metadata.name", name, e)));
+        errors.extend(
+            name_rule(name, false).into_iter().map(|e| FieldError::invalid_str("metadata.name", name, e)),
+        );
     }
+    errors.extend(namespace(object, namespaced));
     if let Some(generation) = object.generation().filter(|g| *g < 0) {
         errors.push(FieldError::invalid(
             "metadata.generation",
@@ -51,6 +73,19 @@ pub(crate) fn create(object: &Object, name_rule: fn(&str) -> Vec<String>) -> Vec
         ));
     }
     errors
+}
+
+fn namespace(object: &Object, namespaced: bool) -> Vec<FieldError> {
+    let field = "metadata.namespace";
+    match (namespaced, object.namespace()) {
+        (true, "") => vec![FieldError::required(field, "")],
+        (true, namespace) => {
+            let errors = dns1123_label(namespace).into_iter();
+            errors.map(|e| FieldError::invalid_str(field, namespace, e)).collect()
+        }
+        (false, "") => Vec::new(),
+        (false, _) => vec![FieldError::forbidden(field, "not allowed on this type")],
+    }
 }
 
 /// Errors of a changed object's metadata.
