@@ -2,27 +2,13 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use picoshift_machinery::{GroupVersionKind, Status};
+use picoshift_machinery::Status;
 use proptest::prelude::*;
 
 use super::{decode_delete_options, decode_object, decode_patch, read_body};
-use crate::resource::Resource;
+use crate::groups::route::ROUTES;
 use crate::rest::options::Propagation;
 use crate::schema::{FieldValidation, Schemas};
-
-const ROUTES: Resource = Resource {
-    gvk: GroupVersionKind { group: "route.openshift.io", version: "v1", kind: "Route" },
-    plural: "routes",
-    singular: "route",
-    namespaced: true,
-    verbs: &[],
-    short_names: &[],
-    categories: &[],
-    subresources: &[],
-    columns: &[],
-    field_labels: &[],
-    schema: "com.github.openshift.api.route.v1.Route",
-};
 
 fn error(content_type: &str, body: &str) -> Status {
     let schemas = Schemas::load().unwrap();

@@ -3,52 +3,11 @@
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
-use picoshift_machinery::GroupVersionKind;
 use picoshift_machinery::body::Body;
 
 use super::Discovery;
-use crate::resource::{Resource, Subresource, Verb};
-
-const PLAIN: Resource = Resource {
-    gvk: GroupVersionKind { group: "project.openshift.io", version: "v1", kind: "Project" },
-    plural: "projects",
-    singular: "project",
-    namespaced: false,
-    verbs: &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch],
-    short_names: &[],
-    categories: &[],
-    subresources: &[],
-    columns: &[],
-    field_labels: &[],
-    schema: "",
-};
-static PROJECTS: Resource = PLAIN;
-static PROJECT_REQUESTS: Resource = Resource {
-    gvk: GroupVersionKind { kind: "ProjectRequest", ..PLAIN.gvk },
-    plural: "projectrequests",
-    singular: "projectrequest",
-    verbs: &[Verb::Create, Verb::List],
-    ..PLAIN
-};
-static ROUTES: Resource = Resource {
-    gvk: GroupVersionKind { group: "route.openshift.io", version: "v1", kind: "Route" },
-    plural: "routes",
-    singular: "route",
-    namespaced: true,
-    verbs: &[
-        Verb::Create,
-        Verb::Delete,
-        Verb::DeleteCollection,
-        Verb::Get,
-        Verb::List,
-        Verb::Patch,
-        Verb::Update,
-        Verb::Watch,
-    ],
-    categories: &["all"],
-    subresources: &[Subresource { name: "status", verbs: &[Verb::Get, Verb::Patch, Verb::Update] }],
-    ..PLAIN
-};
+use crate::groups::project::{PROJECT_REQUESTS, PROJECTS};
+use crate::groups::route::ROUTES;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

@@ -6,47 +6,11 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
-use picoshift_machinery::GroupVersionKind;
 use serde_json::Value;
 
 use super::OpenApi;
-use crate::resource::{Resource, Subresource, Verb};
-
-static ROUTES: Resource = Resource {
-    gvk: GroupVersionKind { group: "route.openshift.io", version: "v1", kind: "Route" },
-    plural: "routes",
-    singular: "route",
-    namespaced: true,
-    verbs: &[
-        Verb::Create,
-        Verb::Delete,
-        Verb::DeleteCollection,
-        Verb::Get,
-        Verb::List,
-        Verb::Patch,
-        Verb::Update,
-        Verb::Watch,
-    ],
-    short_names: &[],
-    categories: &["all"],
-    subresources: &[Subresource { name: "status", verbs: &[Verb::Get, Verb::Patch, Verb::Update] }],
-    columns: &[],
-    field_labels: &[],
-    schema: "com.github.openshift.api.route.v1.Route",
-};
-static PROJECT_REQUESTS: Resource = Resource {
-    gvk: GroupVersionKind { group: "project.openshift.io", version: "v1", kind: "ProjectRequest" },
-    plural: "projectrequests",
-    singular: "projectrequest",
-    namespaced: false,
-    verbs: &[Verb::Create, Verb::List],
-    short_names: &[],
-    categories: &[],
-    subresources: &[],
-    columns: &[],
-    field_labels: &[],
-    schema: "com.github.openshift.api.project.v1.ProjectRequest",
-};
+use crate::groups::project::PROJECT_REQUESTS;
+use crate::groups::route::ROUTES;
 
 async fn get(path: &str, headers: &[(HeaderName, &str)]) -> (Response<()>, Vec<u8>) {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));

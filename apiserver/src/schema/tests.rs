@@ -1,30 +1,16 @@
 //! What the real server does with documents; the texts are from its recorded answers where there are any.
 
-use picoshift_machinery::{GroupVersionKind, Object};
+use picoshift_machinery::Object;
 use serde_json::{Value, json};
 
 use super::{FieldValidation, Mismatch, Schemas};
 use crate::decode::json;
-use crate::resource::Resource;
-
-const ROUTE: Resource = Resource {
-    gvk: GroupVersionKind { group: "route.openshift.io", version: "v1", kind: "Route" },
-    plural: "routes",
-    singular: "route",
-    namespaced: true,
-    verbs: &[],
-    short_names: &[],
-    categories: &[],
-    subresources: &[],
-    columns: &[],
-    field_labels: &[],
-    schema: "com.github.openshift.api.route.v1.Route",
-};
+use crate::groups::route::ROUTES;
 
 fn decode(text: &str) -> Result<(Value, Vec<String>), Mismatch> {
     let schemas = Schemas::load().unwrap();
     let node = json::parse(text.as_bytes()).unwrap();
-    schemas.decode(&ROUTE, node, true).map(|c| (Value::Object(c.object.0), c.strict))
+    schemas.decode(&ROUTES, node, true).map(|c| (Value::Object(c.object.0), c.strict))
 }
 
 fn error(text: &str) -> String {
@@ -158,18 +144,18 @@ fn check_obeys_field_validation() {
     let schemas = Schemas::load().unwrap();
     let object = || Object::from_value(json!({ "spec": { "a": 1, "b": {} } })).unwrap();
     let mut ignored = object();
-    assert!(schemas.check(&ROUTE, &mut ignored, FieldValidation::Ignore).unwrap().is_empty());
+    assert!(schemas.check(&ROUTES, &mut ignored, FieldValidation::Ignore).unwrap().is_empty());
     assert!(ignored.at(&["spec", "a"]).is_none());
-    let warnings = schemas.check(&ROUTE, &mut object(), FieldValidation::Warn).unwrap();
+    let warnings = schemas.check(&ROUTES, &mut object(), FieldValidation::Warn).unwrap();
     assert_eq!(warnings, ["unknown field \"spec.a\"", "unknown field \"spec.b\""]);
-    let status = schemas.check(&ROUTE, &mut object(), FieldValidation::Strict).unwrap_err();
+    let status = schemas.check(&ROUTES, &mut object(), FieldValidation::Strict).unwrap_err();
     assert_eq!(
         status.message,
         "Route in version \"v1\" cannot be handled as a Route: strict decoding error: unknown field \"spec.a\", \
          unknown field \"spec.b\""
     );
     let patched = object();
-    let status = schemas.check_patched(&ROUTE, &patched, Vec::new(), FieldValidation::Strict).unwrap_err();
+    let status = schemas.check_patched(&ROUTES, &patched, Vec::new(), FieldValidation::Strict).unwrap_err();
     assert_eq!(status.code, 422);
     assert!(
         status.message.starts_with(" \"\" is invalid: patch: Invalid value: \"{\\\"spec\\\""),

@@ -1,28 +1,14 @@
 //! Parameters and the errors about them; the texts are the real server's.
 
-use picoshift_machinery::{GroupVersionKind, Status};
+use picoshift_machinery::Status;
 use proptest::prelude::*;
 
 use super::list::Listing;
 use super::{Query, delete_options, get_options, list_options, pretty, table_options, write_options};
-use crate::resource::Resource;
+use crate::groups::route::ROUTES;
 use crate::rest::options::{Propagation, VersionMatch};
 use crate::rest::query::WriteKind;
 use crate::schema::FieldValidation;
-
-const ROUTES: Resource = Resource {
-    gvk: GroupVersionKind { group: "route.openshift.io", version: "v1", kind: "Route" },
-    plural: "routes",
-    singular: "route",
-    namespaced: true,
-    verbs: &[],
-    short_names: &[],
-    categories: &[],
-    subresources: &[],
-    columns: &[],
-    field_labels: &["spec.host"],
-    schema: "",
-};
 
 fn list_error(text: &str) -> Status {
     list_options(&Query::parse(Some(text)), &ROUTES, Listing::ByQuery).unwrap_err()
