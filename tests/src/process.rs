@@ -7,6 +7,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
+/// How long a killed process may take to end.
+const KILLED_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Name of our server in `picoshift status`.
 pub const OUR_SERVER: &str = "picoshift-apiserver";
 /// Name of kube-apiserver in `picoshift status`.
@@ -35,7 +38,14 @@ impl Component {
     /// # Errors
     /// When it does not run or the signal cannot be sent.
     pub fn kill_9(&self) -> anyhow::Result<()> {
-        self.signal(Signal::SIGKILL)
+        self.signal(Signal::SIGKILL)?;
+        // The signal is on its way only: whoever looks at once may still see the process run.
+        let given_up = std::time::Instant::now() + KILLED_WITHIN;
+        while self.runs() {
+            anyhow::ensure!(std::time::Instant::now() < given_up, "{} outlives its SIGKILL", self.name);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// Sends a signal to the process.
