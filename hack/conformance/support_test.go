@@ -164,10 +164,23 @@ func crashOurServer(t *testing.T) {
 	for _, component := range status.Components {
 		if component.Name == "picoshift-apiserver" {
 			must(t, syscall.Kill(component.PID, syscall.SIGKILL))
+			untilEnded(t, component.PID)
 			return
 		}
 	}
 	t.Fatalf("no picoshift-apiserver in %s", output)
+}
+
+// untilEnded waits until a killed process has ended: the signal is on its way only.
+func untilEnded(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+	}
+	t.Fatalf("process %d outlives its SIGKILL", pid)
 }
 
 // startOurServer starts what is missing and returns when it is ready.
