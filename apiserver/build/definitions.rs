@@ -13,13 +13,38 @@ pub(crate) type Definitions = BTreeMap<String, Value>;
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
 /// The served kinds and their groups.
-const SERVED: [(&str, &str, &[&str]); 2] = [
+const SERVED: [(&str, &str, &[&str]); 4] = [
+    (
+        "com.github.openshift.api.image.v1.",
+        "image.openshift.io",
+        &[
+            "Image",
+            "ImageList",
+            "ImageSignature",
+            "ImageStream",
+            "ImageStreamImage",
+            "ImageStreamImport",
+            "ImageStreamLayers",
+            "ImageStreamList",
+            "ImageStreamMapping",
+            "ImageStreamTag",
+            "ImageStreamTagList",
+            "ImageTag",
+            "ImageTagList",
+            "SecretList",
+        ],
+    ),
     (
         "com.github.openshift.api.project.v1.",
         "project.openshift.io",
         &["Project", "ProjectList", "ProjectRequest"],
     ),
     ("com.github.openshift.api.route.v1.", "route.openshift.io", &["Route", "RouteList"]),
+    (
+        "com.github.openshift.api.user.v1.",
+        "user.openshift.io",
+        &["Group", "GroupList", "Identity", "IdentityList", "User", "UserIdentityMapping", "UserList"],
+    ),
 ];
 
 /// What the document of every API server has.

@@ -19,6 +19,10 @@ const SPECIAL: [(&str, &str); 5] = [
     ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "intorstring"),
 ];
 
+/// Types that are declared as a type of another package.
+const DECLARED_AS: [(&str, &str); 1] =
+    [("com.github.openshift.api.image.v1.SecretList", "io.k8s.api.core.v1.SecretList")];
+
 /// Describes all definitions that are structs.
 pub(crate) fn describe(definitions: &Definitions, modules: &Modules) -> Result<Map<String, Value>> {
     let mut packages: HashMap<PathBuf, Package> = HashMap::new();
@@ -29,7 +33,9 @@ pub(crate) fn describe(definitions: &Definitions, modules: &Modules) -> Result<M
         }
         let object = definition["type"] == "object";
         ensure!(object, "{name} is no struct: say in build/structs.rs and src/schema.rs how it is decoded");
-        let folder = modules.package(name).with_context(|| format!("{name} comes from an unknown module"))?;
+        let declared = DECLARED_AS.iter().find(|(n, _)| n == name).map_or(name.as_str(), |(_, other)| other);
+        let folder =
+            modules.package(declared).with_context(|| format!("{name} comes from an unknown module"))?;
         if !packages.contains_key(&folder) {
             packages.insert(folder.clone(), Package::read(&folder)?);
         }

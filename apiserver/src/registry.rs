@@ -27,8 +27,8 @@ pub use self::strategy::{Computed, Plan, Planned, Stored, Strategy};
 use crate::admission::Admission;
 use crate::resource::Resource;
 use crate::rest::{
-    DeleteOptions, Deleted, GetOptions, Item, List, ListOptions, RequestContext, Storage, Updater, Watch,
-    WriteOptions,
+    DeleteOptions, Deleted, GetOptions, Item, List, ListOptions, RequestContext, Storage, Updated, Updater,
+    Watch, WriteOptions,
 };
 use crate::store::{Engine, Key, StoreError};
 
@@ -128,8 +128,8 @@ impl Storage for Registry {
         name: &str,
         updater: &dyn Updater,
         options: &WriteOptions,
-    ) -> Result<Arc<Item>, Status> {
-        self.update_item(cx, name, updater, options).await
+    ) -> Result<Updated, Status> {
+        self.update_item(cx, name, updater, options).await.map(Updated::Changed)
     }
 
     async fn delete(

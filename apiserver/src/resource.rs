@@ -62,6 +62,25 @@ pub struct Subresource {
     pub name: &'static str,
     /// Verbs that it serves.
     pub verbs: &'static [Verb],
+    /// What it answers, where that is not the resource itself.
+    pub answers: Option<AnsweredKind>,
+}
+
+/// A kind that a subresource answers.
+#[derive(Clone, Copy, Debug)]
+pub struct AnsweredKind {
+    /// The kind, of the resource's group and version.
+    pub kind: &'static str,
+    /// Name of its schema in the OpenAPI document.
+    pub schema: &'static str,
+}
+
+impl Subresource {
+    /// The kind that it answers.
+    #[must_use]
+    pub fn kind(&self, resource: &Resource) -> &'static str {
+        self.answers.map_or(resource.gvk.kind, |answered| answered.kind)
+    }
 }
 
 /// A resource's description; one constant per resource.

@@ -16,4 +16,4 @@ mod warning;
 pub use handler::Handler;
 pub use item::Item;
 pub use options::{DeleteOptions, GetOptions, ListOptions, Preconditions, WriteOptions};
-pub use storage::{Deleted, Items, List, RequestContext, Storage, Updater, Watch, WatchEvent};
+pub use storage::{Deleted, Items, List, RequestContext, Storage, Updated, Updater, Watch, WatchEvent};

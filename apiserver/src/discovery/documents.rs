@@ -117,7 +117,7 @@ impl ResourceList {
                 name: format!("{}/{}", resource.plural, sub.name),
                 singular_name: "",
                 namespaced: resource.namespaced,
-                kind: resource.gvk.kind,
+                kind: sub.kind(resource),
                 verbs: words(sub.verbs),
                 short_names: &[],
                 categories: &[],
@@ -258,7 +258,7 @@ impl VersionDiscovery {
 fn subresource(resource: &Resource, sub: &Subresource) -> SubresourceDiscovery {
     SubresourceDiscovery {
         subresource: sub.name,
-        response_kind: ResponseKind::of(resource.gvk.kind),
+        response_kind: ResponseKind::of(sub.kind(resource)),
         verbs: words(sub.verbs),
     }
 }

@@ -59,7 +59,13 @@ pub(super) fn of_version(resources: &[&Resource], definitions: &Definitions) -> 
         let item = format!("{base}/{{name}}");
         paths.push(object(resource, &item, "", resource.verbs));
         for sub in resource.subresources {
-            paths.push(object(resource, &format!("{item}/{}", sub.name), sub.name, sub.verbs));
+            let mut path = object(resource, &format!("{item}/{}", sub.name), sub.name, sub.verbs);
+            if let Some(answered) = sub.answers {
+                path.operations
+                    .iter_mut()
+                    .for_each(|operation| answered.schema.clone_into(&mut operation.answer));
+            }
+            paths.push(path);
         }
         if resource.namespaced {
             paths.push(everywhere(

@@ -68,13 +68,13 @@ impl Registry {
         let review = Review { operation: Operation::Delete, object: old, old: Some(old), resource };
         self.admission.validate(cx, &review).await?;
         let gone = || {
-            Deleted::Gone(Details {
+            Deleted::Gone(Some(Details {
                 name: old.name().to_owned(),
                 group: resource.gvk.group.to_owned(),
                 kind: resource.plural.to_owned(),
                 uid: old.uid().to_owned(),
                 ..Details::default()
-            })
+            }))
         };
         let finalizers = finalizers_after(old, options.propagation);
         if finalizers.is_empty() {

@@ -5,6 +5,8 @@ use picoshift_machinery::{FieldError, Object, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::metadata;
+use crate::object_meta::{self, NameRule};
 use crate::resource::Resource;
 use crate::rest::RequestContext;
 use crate::store::{Key, Revision};
@@ -63,6 +65,16 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// The table cells of a presented object.
     fn row(&self, object: &Object) -> Vec<Value>;
+
+    /// The rule of `metadata.name` on create.
+    fn name_rule(&self) -> NameRule {
+        object_meta::subdomain_name
+    }
+
+    /// The name made from `metadata.generateName`, tried again when it is taken.
+    fn generate_name(&self, base: &str) -> String {
+        metadata::generate_name(base)
+    }
 
     /// Fills in defaults; called on every decoded object, before admission.
     fn set_defaults(&self, object: &mut Object) {

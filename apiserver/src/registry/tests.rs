@@ -354,7 +354,7 @@ async fn equal_updates_write_nothing() {
     let fixture = Fixture::new().await;
     let one = fixture.create("one", "s").await;
     let same = fixture.guests.update(&cx("a"), "one", &Edit(|_| ()), &WriteOptions::default()).await.unwrap();
-    assert_eq!(same.revision, one.revision);
+    assert_eq!(same.into_item().revision, one.revision);
 }
 
 #[tokio::test]

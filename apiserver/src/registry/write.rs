@@ -31,7 +31,7 @@ impl Registry {
         for _ in 0..NAME_TRIES {
             let mut candidate = object.clone();
             if generated {
-                let name = metadata::generate_name(object.generate_name());
+                let name = self.strategy.generate_name(object.generate_name());
                 candidate.set_metadata("name", name);
             }
             let name = candidate.name().to_owned();
@@ -62,7 +62,7 @@ impl Registry {
             .mutate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
             .await?;
         self.strategy.prepare_create(cx, &mut object);
-        let mut errors = object_meta::create(&object, resource.namespaced, object_meta::subdomain_name);
+        let mut errors = object_meta::create(&object, resource.namespaced, self.strategy.name_rule());
         errors.extend(self.strategy.validate_create(cx, &mut object).await?);
         self.reject(&object, &errors)?;
         for warning in self.strategy.warnings(&object) {

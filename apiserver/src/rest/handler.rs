@@ -12,7 +12,7 @@ use picoshift_machinery::{Object, Status};
 use super::patch::{self, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
-use super::storage::{Deleted, RequestContext, Storage, Updater};
+use super::storage::{Deleted, RequestContext, Storage, Updated, Updater};
 use super::stream;
 use super::warning;
 use crate::decode::{self, MAX_BODY};
@@ -189,8 +189,11 @@ impl Handler {
         options: super::WriteOptions,
     ) -> Result<Response<Body>, Status> {
         let options = super::WriteOptions { subresource: call.cx.info.subresource.clone(), ..options };
-        let item = call.storage.update(call.cx, &call.cx.info.name, updater, &options).await?;
-        respond::item(&**call.storage, &item, StatusCode::OK, call.form)
+        let (item, code) = match call.storage.update(call.cx, &call.cx.info.name, updater, &options).await? {
+            Updated::Changed(item) => (item, StatusCode::OK),
+            Updated::Created(item) => (item, StatusCode::CREATED),
+        };
+        respond::item(&**call.storage, &item, code, call.form)
     }
 
     async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
@@ -206,7 +209,7 @@ impl Handler {
         match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
             Deleted::Object(item) => respond::item(&**call.storage, &item, StatusCode::OK, call.form),
             Deleted::Gone(details) => {
-                let status = Status::success(Some(details));
+                let status = Status::success(details);
                 Ok(respond::status(&status, StatusCode::OK, call.form))
             }
         }

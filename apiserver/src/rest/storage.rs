@@ -111,12 +111,31 @@ pub trait Updater: Send + Sync {
     }
 }
 
+/// What an update answers.
+#[derive(Debug)]
+pub enum Updated {
+    /// The object was there.
+    Changed(Arc<Item>),
+    /// The object was not there and has been created; the answer is 201.
+    Created(Arc<Item>),
+}
+
+impl Updated {
+    /// The object as it is now.
+    #[must_use]
+    pub fn into_item(self) -> Arc<Item> {
+        match self {
+            Self::Changed(item) | Self::Created(item) => item,
+        }
+    }
+}
+
 /// What a delete answers.
 pub enum Deleted {
     /// The object as it is now, with its `deletionTimestamp`, because finalizers are left; or as it was.
     Object(Arc<Item>),
-    /// `Status` Success about the object that is gone.
-    Gone(Details),
+    /// `Status` Success, mostly with details about the object that is gone.
+    Gone(Option<Details>),
 }
 
 /// A resource's answers. Verbs that a resource does not advertise are never called.
@@ -166,14 +185,14 @@ pub trait Storage: Send + Sync {
         Err(self.unsupported(cx, Verb::Create))
     }
 
-    /// Updates an object.
+    /// Updates an object; a resource may create it where it is not there.
     async fn update(
         &self,
         cx: &RequestContext,
         name: &str,
         updater: &dyn Updater,
         options: &WriteOptions,
-    ) -> Result<Arc<Item>, Status> {
+    ) -> Result<Updated, Status> {
         let _ = (name, updater, options);
         Err(self.unsupported(cx, Verb::Update))
     }

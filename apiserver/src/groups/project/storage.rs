@@ -14,8 +14,8 @@ use super::{PROJECTS, render, validation, watch};
 use crate::resource::Resource;
 use crate::rest::options::VersionMatch;
 use crate::rest::{
-    DeleteOptions, Deleted, GetOptions, Item, Items, List, ListOptions, RequestContext, Storage, Updater,
-    Watch, WriteOptions,
+    DeleteOptions, Deleted, GetOptions, Item, Items, List, ListOptions, RequestContext, Storage, Updated,
+    Updater, Watch, WriteOptions,
 };
 use crate::store::Revision;
 
@@ -117,7 +117,7 @@ impl Storage for Projects {
         name: &str,
         updater: &dyn Updater,
         options: &WriteOptions,
-    ) -> Result<Arc<Item>, Status> {
+    ) -> Result<Updated, Status> {
         let mut attempt = 1;
         loop {
             let current = self.api.namespace(name).await?;
@@ -133,7 +133,7 @@ impl Storage for Projects {
                     attempt += 1;
                 }
                 Err(status) => return Err(status),
-                Ok(namespace) => return self.written(namespace, options).await,
+                Ok(namespace) => return self.written(namespace, options).await.map(Updated::Changed),
             }
         }
     }
@@ -149,13 +149,13 @@ impl Storage for Projects {
             self.settle(revision).await;
         }
         let uid = if answer.kind() == "Status" { answer.str_at(&["details", "uid"]) } else { answer.uid() };
-        Ok(Deleted::Gone(Details {
+        Ok(Deleted::Gone(Some(Details {
             name: name.to_owned(),
             group: PROJECTS.gvk.group.to_owned(),
             kind: PROJECTS.plural.to_owned(),
             uid: uid.to_owned(),
             ..Details::default()
-        }))
+        })))
     }
 }
 

@@ -25,7 +25,11 @@ pub static ROUTES: Resource = Resource {
     ],
     short_names: &[],
     categories: &["all"],
-    subresources: &[Subresource { name: "status", verbs: &[Verb::Get, Verb::Patch, Verb::Update] }],
+    subresources: &[Subresource {
+        name: "status",
+        verbs: &[Verb::Get, Verb::Patch, Verb::Update],
+        answers: None,
+    }],
     columns: &[
         Column {
             name: "Name",
