@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use bytes::Bytes;
 use http::{HeaderMap, Request, Response, header};
 use hyper::body::Incoming;
 use kube::Client;
@@ -24,11 +23,8 @@ use crate::rest::query::{self, Query};
 use crate::rest::{Handler, RequestContext, Storage};
 use crate::schema::Schemas;
 use crate::server::{Endpoint, Endpoints, respond};
+use crate::store::Engine;
 use crate::store::embedded::{Embedded, Options};
-use crate::store::{Engine, Expect, Write};
-
-/// Key of the write that begins a new store; no resource has it.
-const FIRST_KEY: &str = "store/begun";
 
 /// What the groups are made from.
 pub struct Ingredients<'a> {
@@ -125,11 +121,6 @@ async fn open_store(path: &Path) -> anyhow::Result<Arc<Embedded>> {
     let engine = tokio::task::spawn_blocking(move || Embedded::open(&owned, Options::default()))
         .await?
         .with_context(|| format!("cannot open the store {}", path.display()))?;
-    if engine.revision() == 0 {
-        // A list of a new store must not answer resourceVersion 0: a watch from there means "from anywhere".
-        let first = Write { key: FIRST_KEY.into(), expect: Expect::Absent, value: Some(Bytes::new()) };
-        engine.submit(first)?.done.await.context("cannot begin the store")?;
-    }
     Ok(engine)
 }
 
