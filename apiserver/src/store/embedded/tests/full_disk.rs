@@ -55,7 +55,7 @@ async fn a_full_disk_fails_writes_only() {
         drop(engine);
         let engine = Embedded::open_on(Disk::with(disk.bytes()).backend(), Options::default()).unwrap();
         check_reads(&*engine);
-        assert_eq!(put(&*engine, "new", Expect::Absent, Some("v")).await, FIRST_REVISION + 30);
+        assert_eq!(put(&*engine, "new", Expect::Absent, Some("v")).await, FIRST_REVISION + 31);
     }
 }
 
