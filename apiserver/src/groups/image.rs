@@ -2,5 +2,8 @@
 //!
 //! Behaviour: `openshift-apiserver/pkg/image`.
 
+pub mod names;
+pub mod reference;
+
 /// The API group.
 pub const GROUP: &str = "image.openshift.io";
