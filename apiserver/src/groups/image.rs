@@ -2,5 +2,7 @@
 //!
 //! Behaviour: `openshift-apiserver/pkg/image`.
 
+pub mod model;
+
 /// The API group.
 pub const GROUP: &str = "image.openshift.io";
