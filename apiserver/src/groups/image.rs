@@ -2,6 +2,7 @@
 //!
 //! Behaviour: `openshift-apiserver/pkg/image`.
 
+pub mod model;
 pub mod names;
 pub mod reference;
 
