@@ -24,8 +24,8 @@ pub use status_tags::{add_event, latest_event, remove_status_tag, resolve_image,
 use picoshift_machinery::Object;
 use serde_json::{Map, Value, json};
 
-/// The tag that is meant where none is named.
-pub const DEFAULT_TAG: &str = "latest";
+pub use super::reference::DEFAULT_TAG;
+
 /// On a stream: when its last import was tried.
 pub const REPOSITORY_CHECK: &str = "openshift.io/image.dockerRepositoryCheck";
 /// On a stream or tag: its registry may be spoken to without TLS.
@@ -45,17 +45,6 @@ pub fn normalise(stream: &mut Object) {
     status.entry("dockerImageRepository").or_insert_with(|| json!(""));
     prune_text(status, "publicDockerImageRepository");
     status_tags::normalise(status);
-}
-
-/// Name and tag of `stream:tag`; the tag is [`DEFAULT_TAG`] where none is given. The flag says whether a colon was
-/// there.
-#[must_use]
-pub fn split_tag(name: &str) -> (&str, &str, bool) {
-    match name.split_once(':') {
-        Some((stream, "")) => (stream, DEFAULT_TAG, true),
-        Some((stream, tag)) => (stream, tag, true),
-        None => (name, DEFAULT_TAG, false),
-    }
 }
 
 /// The object in a field, made where there is none.

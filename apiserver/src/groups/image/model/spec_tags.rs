@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use picoshift_machinery::Object;
 use serde_json::{Map, Value, json};
 
-use super::{child, collapse, list, list_mut, prune_text, put, remove, text};
+use super::{child, collapse, drop_provisional, list, list_mut, prune_text, put, remove, text};
 
 /// A spec tag's kind of source that is a pull spec.
 pub const DOCKER_IMAGE: &str = "DockerImage";
@@ -159,14 +159,23 @@ pub fn spec_tag<'a>(stream: &'a Object, name: &str) -> Option<TagReference<'a>> 
     list(stream, "spec").iter().rev().find(|tag| text(tag, "name") == name).map(TagReference)
 }
 
-/// Sets a spec tag by its `name`, in place of the one that it had; what Go would add is added.
+/// Sets a spec tag by its `name`, in place of the one that it had; what Go would add is added. A provisional event of
+/// what the tag pointed to before goes.
 pub fn set_spec_tag(stream: &mut Object, mut tag: Value) {
     complete(&mut tag);
+    if let Some(old) = spec_tag(stream, text(&tag, "name")).map(|old| old.0.clone())
+        && old.get("from") != tag.get("from")
+    {
+        drop_provisional(stream, text(&tag, "name"), TagReference(&old));
+    }
     put(list_mut(stream, "spec"), "name", tag);
 }
 
-/// Removes a spec tag; answers whether it was there. Its status stays.
+/// Removes a spec tag; answers whether it was there. Its status stays, but for a provisional event.
 pub fn remove_spec_tag(stream: &mut Object, name: &str) -> bool {
+    if let Some(old) = spec_tag(stream, name).map(|old| old.0.clone()) {
+        drop_provisional(stream, name, TagReference(&old));
+    }
     remove(stream, "spec", "name", name)
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{DEFAULT_TAG, Event, collapse, list, list_mut, put, remove, text};
 use crate::groups::image::GROUP;
+use crate::groups::image::reference::image_matches;
 
 /// The entries of `status.tags`, sorted by tag.
 #[must_use]
@@ -75,7 +76,7 @@ pub fn add_event(stream: &mut Object, tag: &str, next: &Event) -> bool {
 }
 
 /// Takes the newest event of a tag away; its entry goes with the last event, unless it has conditions.
-pub(super) fn remove_latest(stream: &mut Object, tag: &str) {
+pub fn remove_latest(stream: &mut Object, tag: &str) {
     let Some(Value::Array(tags)) = stream.object_mut("status").get_mut("tags") else { return };
     let Some(Value::Object(entry)) = tags.iter_mut().find(|entry| text(entry, "tag") == tag) else { return };
     if let Some(Value::Array(events)) = entry.get_mut("items")
@@ -140,18 +141,6 @@ pub fn resolve_image(stream: &Object, id: &str, now: &str) -> Result<Event, Stat
             Err(Status::conflict(GROUP, "imagestreamimage", id, &why))
         }
     }
-}
-
-/// Whether an image's name begins with `id`, or the hex digits of its digest do.
-#[must_use]
-pub fn image_matches(image: &str, id: &str) -> bool {
-    image.starts_with(id)
-        || image.split_once(':').is_some_and(|(algorithm, hex)| {
-            !algorithm.is_empty()
-                && !hex.is_empty()
-                && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-                && hex.starts_with(id)
-        })
 }
 
 /// Makes `status.tags` of a decoded stream canonical.
