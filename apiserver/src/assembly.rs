@@ -16,7 +16,7 @@ use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, 
 use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
 use crate::discovery::Discovery;
-use crate::groups::{project, route, user};
+use crate::groups::{image, project, route, user};
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -39,6 +39,8 @@ pub struct Ingredients<'a> {
     pub data_file: &'a Path,
     /// Domain of hosts that are generated.
     pub ingress_domain: &'a str,
+    /// The cluster's image registry, if it has one.
+    pub hostnames: image::Hostnames,
     /// Where the groups register what must be ready.
     pub checks: &'a Checks,
 }
@@ -58,7 +60,8 @@ pub struct Assembly {
 /// # Errors
 /// When the store cannot be opened or read; nothing is served then.
 pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> {
-    let Ingredients { client, memberships, authorizer, data_file, ingress_domain, checks } = ingredients;
+    let Ingredients { client, memberships, authorizer, data_file, ingress_domain, hostnames, checks } =
+        ingredients;
     let engine = open_store(data_file).await?;
     let store = Arc::clone(&engine);
     // A restart is the remedy, so all three probes show it.
@@ -83,16 +86,20 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         .context("cannot load routes")?;
 
     // Before the groups are loaded, which it is told of.
-    let projects = project::start(client, authorizer, &memberships, project::Config::default());
+    let projects = project::start(client.clone(), Arc::clone(&authorizer), &memberships, project::Config::default());
     let readiness = projects.readiness;
     checks.add("project-visibility-synced", Shown::OnlyReady, move || {
         readiness.check().map_err(|status| status.message)
     });
 
     let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
+    let images = image::start(image::Ingredients { client, engine: store, authorizer, admission, hostnames })
+        .await
+        .context("cannot load image streams")?;
 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
     storages.extend(users);
+    storages.extend(images.storages);
     Ok(Assembly { endpoints: endpoints(storages)?, engine, feeds: projects.feed })
 }
 
