@@ -50,14 +50,14 @@ impl Imports for Client {
 }
 
 /// What the client got wrong it gets wrong again; a conflict or a missing right may pass, and so may what the server or
-/// the connection does.
+/// the connection does. A 404 that names no object says that imports are not served, for now.
 fn meaning(error: &kube::Error) -> PostError {
-    match error {
-        kube::Error::Api(status) if matches!(status.code, 400 | 404..=406 | 410 | 413..=415 | 422) => {
-            PostError::Refused(status.message.clone())
-        }
-        kube::Error::Api(status) => PostError::Failed(status.message.clone()),
-        error => PostError::Failed(error.to_string()),
+    let kube::Error::Api(status) = error else { return PostError::Failed(error.to_string()) };
+    let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
+    match status.code {
+        400 | 405 | 406 | 410 | 413..=415 | 422 => PostError::Refused(status.message.clone()),
+        404 if named => PostError::Refused(status.message.clone()),
+        _ => PostError::Failed(status.message.clone()),
     }
 }
 
@@ -67,14 +67,20 @@ mod tests {
 
     use super::*;
 
+    fn refused(code: u16, details: &Value) -> bool {
+        let status =
+            json!({"code": code, "status": "Failure", "message": "no", "reason": "", "details": details});
+        let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
+        meaning(&error) == PostError::Refused("no".to_owned())
+    }
+
     #[test]
     fn some_failures_pass_and_some_do_not() {
-        let refused = |code: u16| {
-            let status = json!({"code": code, "status": "Failure", "message": "no", "reason": ""});
-            let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
-            meaning(&error) == PostError::Refused("no".to_owned())
-        };
-        assert!([400, 404, 405, 406, 413, 415, 422].into_iter().all(refused));
-        assert!(![401, 403, 409, 429, 500, 502, 503, 504].into_iter().any(refused));
+        assert!([400, 405, 406, 413, 415, 422].into_iter().all(|code| refused(code, &Value::Null)));
+        assert!(
+            ![401, 403, 409, 429, 500, 502, 503, 504].into_iter().any(|code| refused(code, &Value::Null))
+        );
+        assert!(refused(404, &json!({"kind": "imagestreams", "name": "web"})));
+        assert!(!refused(404, &json!({})), "imports may be served later");
     }
 }
