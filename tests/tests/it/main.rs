@@ -1,5 +1,7 @@
 //! What "done" means, tried on a real control plane: one file per promise.
 
+mod bootstrap_roles;
+mod controllers;
 mod garbage_collector;
 mod identity;
 mod kubectl;
