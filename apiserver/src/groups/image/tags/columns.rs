@@ -27,6 +27,7 @@ pub static IMAGE_STREAM_TAGS: Resource = Resource {
         wide("Image Name", "image associated with the ImageStream and tag."),
     ],
     field_labels: &[],
+    garbage_collected: true,
     schema: "com.github.openshift.api.image.v1.ImageStreamTag",
 };
 
@@ -60,6 +61,7 @@ pub static IMAGE_TAGS: Resource = Resource {
         text("Updated", "Last updated at"),
     ],
     field_labels: &[],
+    garbage_collected: true,
     schema: "com.github.openshift.api.image.v1.ImageTag",
 };
 
@@ -80,6 +82,7 @@ pub static IMAGE_STREAM_IMAGES: Resource = Resource {
         wide("Image Name", "image associated with the ImageStream and image name."),
     ],
     field_labels: &[],
+    garbage_collected: true,
     schema: "com.github.openshift.api.image.v1.ImageStreamImage",
 };
 
