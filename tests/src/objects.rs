@@ -57,7 +57,7 @@ pub fn streams_path(namespace: &str) -> String {
 }
 
 /// An image stream with these spec tags.
-pub fn stream(name: &str, tags: Value) -> Value {
+pub fn stream(name: &str, tags: &Value) -> Value {
     json!({
         "apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
         "metadata": {"name": name}, "spec": {"tags": tags},

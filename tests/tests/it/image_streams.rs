@@ -74,7 +74,7 @@ async fn a_stream_answers_with_its_tags_at_once() -> anyhow::Result<()> {
     let namespace = new_namespace(&admin, "streams").await?;
     let path = streams_path(&namespace);
     let tags = json!([docker("b", "quay.io/lab/app:2"), docker("a", "quay.io/lab/app:1")]);
-    let answer = admin.api.post(&path, &stream("app", tags)).await?;
+    let answer = admin.api.post(&path, &stream("app", &tags)).await?;
     let made = answer.expect_code(201)?;
     assert_eq!(made["metadata"]["generation"], 1);
     assert_eq!(made["status"]["dockerImageRepository"], "");
@@ -105,7 +105,7 @@ async fn a_stream_answers_with_its_tags_at_once() -> anyhow::Result<()> {
     let secrets = admin.api.get(&format!("{one}/layers")).await?.ok()?;
     assert_eq!((&secrets["kind"], &secrets["images"]), (&json!("ImageStreamLayers"), &json!({})));
     let refused =
-        admin.api.post(&path, &stream("e5", json!([docker("a", "x:y:z")]))).await?.expect_code(422)?;
+        admin.api.post(&path, &stream("e5", &json!([docker("a", "x:y:z")]))).await?.expect_code(422)?;
     assert_eq!(
         refused["message"],
         "ImageStream.image.openshift.io \"e5\" is invalid: spec.tags[a].from.name: Invalid value: \"x:y:z\": invalid reference format"
@@ -122,12 +122,12 @@ async fn a_followed_tag_moves_its_followers_and_watchers_see_it() -> anyhow::Res
     let own = new_namespace(&admin, "own").await?;
     let verbs = ["create", "get", "list", "watch", "update", "patch"];
     grant(&admin, &own, &alice.name, "imagestreams", &verbs).await?;
-    admin.api.post(&streams_path(&source), &stream("base", json!([]))).await?.expect_code(201)?;
+    admin.api.post(&streams_path(&source), &stream("base", &json!([]))).await?.expect_code(201)?;
     push(&admin, &source, "base", "1", "image-one").await?;
 
     // Without the permission to pull there is nothing to follow.
     let path = streams_path(&own);
-    let body = stream("app", json!([follow("t", &source, "base:1")]));
+    let body = stream("app", &json!([follow("t", &source, "base:1")]));
     eventually("alice may create streams", 30, || async {
         let answer = alice.api.post(&path, &body).await?;
         Ok(if answer.status == 422 { Ok(answer.text()) } else { Err(answer.text()) })
@@ -175,7 +175,7 @@ async fn twenty_writers_of_one_stream_lose_nothing() -> anyhow::Result<()> {
     let admin = plane.admin()?;
     let namespace = new_namespace(&admin, "writers").await?;
     let path = streams_path(&namespace);
-    admin.api.post(&path, &stream("app", json!([]))).await?.expect_code(201)?;
+    admin.api.post(&path, &stream("app", &json!([]))).await?.expect_code(201)?;
     let one = format!("{path}/app");
     let writers = (0..WRITERS).map(|writer| {
         let (admin, one, namespace) = (admin.clone(), one.clone(), namespace.clone());
@@ -220,7 +220,7 @@ async fn a_namespace_takes_its_streams_with_it() -> anyhow::Result<()> {
     let namespace = new_namespace(&admin, "streams-end").await?;
     let path = streams_path(&namespace);
     for name in ["a", "b"] {
-        admin.api.post(&path, &stream(name, json!([docker("t", "quay.io/x")]))).await?.expect_code(201)?;
+        admin.api.post(&path, &stream(name, &json!([docker("t", "quay.io/x")]))).await?.expect_code(201)?;
     }
     let home = format!("/api/v1/namespaces/{namespace}");
     admin.api.delete(&home, &json!({})).await?;

@@ -24,7 +24,7 @@ fn manifest(media_type: &str) -> String {
     .to_string()
 }
 
-fn image(name: &str, more: Value) -> Value {
+fn image(name: &str, more: &Value) -> Value {
     let mut image = json!({"metadata": {"name": name}, "dockerImageReference": "quay.io/x"});
     for (field, value) in more.as_object().unwrap() {
         image[field] = value.clone();
@@ -37,7 +37,7 @@ async fn an_image_is_filled_from_its_manifest() {
     let fixture = Fixture::bare().await;
     let raw = manifest(OCI_MANIFEST);
     let more = json!({"dockerImageManifest": raw, "dockerImageConfig": CONFIG});
-    let made = fixture.post("images", "", &image(&digest(&raw), more)).await.unwrap();
+    let made = fixture.post("images", "", &image(&digest(&raw), &more)).await.unwrap();
     let metadata = &made["dockerImageMetadata"];
     assert_eq!(metadata["Id"], digest(CONFIG));
     assert_eq!(metadata["Created"], "2020-01-02T03:04:05Z");
@@ -52,7 +52,7 @@ async fn an_image_is_filled_from_its_manifest() {
         {"digest": digest("a"), "mediaType": DOCKER_MANIFEST, "size": 7, "platform": {"architecture": "arm", "os": "linux", "variant": "v7"}},
     ]});
     let more = json!({"dockerImageManifest": list.to_string(), "dockerImageManifestMediaType": DOCKER_LIST});
-    let made = fixture.post("images", "", &image("list", more)).await.unwrap();
+    let made = fixture.post("images", "", &image("list", &more)).await.unwrap();
     assert_eq!(
         made["dockerImageManifests"],
         json!([{"digest": digest("a"), "mediaType": DOCKER_MANIFEST, "manifestSize": 7, "architecture": "arm", "os": "linux", "variant": "v7"}])
@@ -67,7 +67,7 @@ async fn what_cannot_change_is_put_back_in_silence() {
     let name = digest(&raw);
     let more = json!({"dockerImageManifestMediaType": DOCKER_MANIFEST, "dockerImageMetadata": {"Architecture": "amd64"},
         "dockerImageLayers": [{"name": "l", "size": 1, "mediaType": "m"}], "dockerImageSignatures": ["YQ=="]});
-    let made = fixture.post("images", "", &image(&name, more)).await.unwrap();
+    let made = fixture.post("images", "", &image(&name, &more)).await.unwrap();
 
     let mut other = made.clone();
     other["dockerImageMetadata"]["Architecture"] = json!("arm");
@@ -94,7 +94,7 @@ async fn what_cannot_change_is_put_back_in_silence() {
 async fn rules_of_images_and_signatures() {
     let fixture = Fixture::bare().await;
     let refuse = async |more: Value| {
-        let status = fixture.post("images", "", &image("x", more)).await.unwrap_err();
+        let status = fixture.post("images", "", &image("x", &more)).await.unwrap_err();
         status.message.trim_start_matches("Image.image.openshift.io \"x\" is invalid: ").to_owned()
     };
     assert_eq!(
@@ -134,7 +134,7 @@ async fn rules_of_images_and_signatures() {
 #[tokio::test]
 async fn signatures_are_kept_in_the_image() {
     let fixture = Fixture::bare().await;
-    fixture.post("images", "", &image("img", json!({}))).await.unwrap();
+    fixture.post("images", "", &image("img", &json!({}))).await.unwrap();
     let body =
         |name: &str, content: &str| json!({"metadata": {"name": name}, "type": "atomic", "content": content});
     fixture.post("imagesignatures", "", &body("img@one", "YQ==")).await.unwrap();

@@ -4,7 +4,9 @@ use picoshift_machinery::Object;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::groups::image::model::{Event, latest_event, record_import, status_tag, status_tags::items};
+use crate::groups::image::model::{
+    Event, TagReference, latest_event, record_import, status_tag, status_tags::items,
+};
 use crate::groups::image::testing::{Fixture, registry};
 use crate::groups::image::{Hostnames, Part, model};
 
@@ -354,7 +356,7 @@ proptest! {
                 let (stream, tag) = at(n);
                 let stream = fixture.get(&stream).await;
                 means.push(latest_event(&stream, &tag).unwrap().image);
-                let source = model::spec_tag(&stream, &tag).and_then(|tag| tag.from()).map(|from| {
+                let source = model::spec_tag(&stream, &tag).and_then(TagReference::from).map(|from| {
                     let (name, of) = from.stream_and_rest("").unwrap();
                     let number = |text: &str| text[1..].parse::<usize>().unwrap();
                     number(name) * 2 + number(of)
