@@ -4,6 +4,7 @@ mod bootstrap_roles;
 mod controllers;
 mod garbage_collector;
 mod identity;
+mod image_streams;
 mod kubectl;
 mod lifecycle;
 mod network;
