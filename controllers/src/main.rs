@@ -71,12 +71,16 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {
-    match &args.kubeconfig {
+    let mut config = match &args.kubeconfig {
         Some(path) => {
             let file =
                 Kubeconfig::read_from(path).with_context(|| format!("kubeconfig {}", path.display()))?;
-            Ok(kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
+            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?
         }
-        None => kube::Config::infer().await.context("no kube-apiserver is known"),
-    }
+        None => kube::Config::infer().await.context("no kube-apiserver is known")?,
+    };
+    // What is asked for again, and when, is the queues' and watches' business: an import that was cut must not be sent
+    // three times more within a second.
+    config.default_retry = false;
+    Ok(config)
 }
