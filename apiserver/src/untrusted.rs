@@ -12,7 +12,7 @@ use picoshift_machinery::selector::{FieldSelector, LabelSelector};
 
 use crate::authn::request_header::named_user;
 use crate::decode;
-use crate::groups::route;
+use crate::groups::{route, user};
 use crate::registry::page::Continue;
 use crate::rest::patch;
 use crate::rest::query::{self, Listing, Query, WriteKind};
@@ -97,6 +97,11 @@ pub fn continue_token(text: &str) {
     }
 }
 
+/// Names of users, groups and identities: what is accepted stays in its place in a path.
+pub fn user_names(text: &str) {
+    user::names_are_harmless(text);
+}
+
 /// A client's certificate.
 pub fn certificate(der: &[u8]) {
     let _ = Subject::of(der);
@@ -144,6 +149,7 @@ mod tests {
             accept(&text);
             query_string(&text);
             continue_token(&text);
+            user_names(&text);
         }
 
         #[test]

@@ -14,3 +14,4 @@ mod route_hosts;
 mod route_status;
 mod routes;
 mod support;
+mod users;
