@@ -17,3 +17,4 @@ mod route_hosts;
 mod route_status;
 mod routes;
 mod support;
+mod users;
