@@ -90,6 +90,14 @@ impl Step {
     }
 }
 
+impl Topic {
+    /// A step's `METHOD PATH` with the words of the topic filled in, those of a run not.
+    pub(crate) fn request_line(&self, step: &Step) -> String {
+        let words = self.words.iter();
+        words.fold(step.send.clone(), |line, (word, meaning)| line.replace(&format!("{{{word}}}"), meaning))
+    }
+}
+
 /// A normalised answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {

@@ -95,8 +95,9 @@ fn field_names(value: &str) -> String {
 }
 
 /// What makes a case distinct, and the group it counts for.
-pub(crate) fn key(step: &Step, answer: &Answer) -> Option<(String, String)> {
-    let (method, path) = step.request_line();
+pub(crate) fn key(topic: &Topic, step: &Step, answer: &Answer) -> Option<(String, String)> {
+    let line = topic.request_line(step);
+    let (method, path) = line.split_once(' ')?;
     let target = Target::of(&Method::from_bytes(method.as_bytes()).ok()?, path);
     let accept = step.accept.as_deref().unwrap_or("json");
     let content_type = match (&step.content_type, step.body.is_some() || step.text.is_some()) {
@@ -134,9 +135,9 @@ pub(crate) struct Distinct {
 impl Distinct {
     /// Counts the cases of a topic, by the real server's answers.
     pub(crate) fn count(&mut self, topic: &Topic, recorded: &Answers) {
-        for step in topic.steps.iter().filter(|step| step.events.is_none()) {
+        for step in topic.steps.iter().filter(|step| step.events.is_none() && !step.setup) {
             let Some(answer) = recorded.get(&step.name) else { continue };
-            if let Some((group, key)) = key(step, answer) {
+            if let Some((group, key)) = key(topic, step, answer) {
                 self.groups.entry(group).or_default().insert(key);
             }
         }

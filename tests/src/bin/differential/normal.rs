@@ -52,9 +52,10 @@ impl Names {
         self.value(step, "", body)
     }
 
-    /// The normal form of an object that came by the watch `watch`, whose own order counts: it may have begun in the past.
+    /// The normal form of an object that came by the watch `watch`, which may have begun in the past.
     pub(crate) fn event(&mut self, place: &str, watch: &str, object: &Value) -> Value {
-        self.grows(&format!("watch {watch}"), &object["metadata"]["resourceVersion"]);
+        let what = format!("{} in the watch {watch}", object["metadata"]["uid"]);
+        self.grows(&what, &object["metadata"]["resourceVersion"]);
         self.value(place, "", object)
     }
 
@@ -63,6 +64,11 @@ impl Names {
         if is_now(text) {
             return "<time>".to_owned();
         }
+        if let Some((before, value, after)) = scan::value_in_message(text) {
+            let value = self.value(step, at, &value);
+            return format!("{}{value}{}", self.text(step, at, before), self.text(step, at, after));
+        }
+        let text = &scan::without_scheme(text);
         let text = scan::replace_uuids(text, |uuid| name(&mut self.uids, uuid, "uid", step, at));
         let mut text = if text.contains("esource version") || text.contains("esourceVersion") {
             scan::replace_numbers(&text, |number| {
@@ -103,7 +109,7 @@ impl Names {
                 ("resourceVersion", Value::String(text)) if at == ".metadata.resourceVersion" && !has_uid(map) => {
                     if text.is_empty() { value.clone() } else { "<revision>".into() }
                 }
-                ("resourceVersion", Value::String(text)) if text.len() > 1 => {
+                ("resourceVersion", Value::String(text)) if !matches!(text.as_str(), "" | "0") => {
                     name(&mut self.revisions, text, "revision", step, &at).into()
                 }
                 _ => self.value(step, &at, value),

@@ -141,7 +141,8 @@ impl<'a> Player<'a> {
         }
         // A list as it was at a revision may show an older one than the list before.
         let now = !call.path.contains("resourceVersion=") && !call.path.contains("continue=");
-        let collection = now.then(|| Target::of(&call.method, &call.path).collection());
+        let target = Target::of(&call.method, &call.path);
+        let collection = (now && target.verb == "list").then(|| target.collection());
         let body = self.names.body(&step.name, collection.as_deref(), &body);
         let mut headers = BTreeMap::new();
         for name in HEADERS {
@@ -164,6 +165,8 @@ impl<'a> Player<'a> {
                     deadline = Instant::now() + SILENCE;
                 }
                 match open.next_before(deadline).await {
+                    // Sent as time goes by; the one that ends the initial events is awaited.
+                    Ok(Some(event)) if event.kind == "BOOKMARK" && event.object["metadata"]["annotations"].is_null() => {}
                     Ok(Some(event)) => events.push(json!({"type": event.kind, "object": event.object})),
                     Ok(None) => {
                         events.push(json!({"type": "END"}));
@@ -202,7 +205,7 @@ impl<'a> Player<'a> {
             method: Method::from_bytes(method.as_bytes())?,
             path: self.text(path)?,
             user,
-            groups: step.groups.clone(),
+            groups: step.groups.iter().map(|group| self.text(group)).collect::<anyhow::Result<_>>()?,
             headers,
             body,
         })

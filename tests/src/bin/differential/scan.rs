@@ -1,4 +1,6 @@
-//! Finds uids, numbers and ages in texts.
+//! Finds uids, numbers, ages and JSON in texts.
+
+use serde_json::Value;
 
 /// Replaces every uid (eight, four, four, four and twelve hexadecimal digits) in `text`.
 pub(crate) fn replace_uuids(text: &str, mut with: impl FnMut(&str) -> String) -> String {
@@ -40,6 +42,32 @@ pub(crate) fn replace_numbers(text: &str, mut with: impl FnMut(&str) -> String) 
     out
 }
 
+/// The JSON object or list that a message about an invalid value shows, as it is or quoted, and what stands before and after.
+/// The order of its fields says nothing.
+pub(crate) fn value_in_message(text: &str) -> Option<(&str, Value, &str)> {
+    let start = text.find("Invalid value: ")? + "Invalid value: ".len();
+    let (before, rest) = text.split_at(start);
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    let after = &rest[values.byte_offset()..];
+    match value {
+        Value::Object(_) | Value::Array(_) => Some((before, value, after)),
+        Value::String(quoted) if quoted.starts_with('{') => Some((before, serde_json::from_str(&quoted).ok()?, after)),
+        _ => None,
+    }
+}
+
+/// A message without the line of source code that names the scheme of a server built from Go: it depends on the build.
+pub(crate) fn without_scheme(text: &str) -> String {
+    match text.split_once(" in scheme \"") {
+        Some((before, after)) => {
+            let rest = after.split_once('"').map_or("", |(_, rest)| rest);
+            format!("{before} in scheme <scheme>{rest}")
+        }
+        None => text.to_owned(),
+    }
+}
+
 /// Whether a cell says how long ago something was: `5s`, `2m3s`, `Less than a second ago`.
 pub(crate) fn is_age(cell: &str) -> bool {
     let short = !cell.is_empty()
@@ -62,6 +90,20 @@ mod tests {
     #[test]
     fn numbers_stand_alone() {
         assert_eq!(replace_numbers("v1 of 616: 7 (88)x9", |_| "N".to_owned()), "v1 of N: 7 (N)x9");
+    }
+
+    #[test]
+    fn values_in_messages() {
+        let (before, value, after) = value_in_message("x: Invalid value: \"{\\\"a\\\":1}\": bad").unwrap();
+        assert_eq!((before, after, &value["a"]), ("x: Invalid value: ", ": bad", &1.into()));
+        assert!(value_in_message("x: Invalid value: [1]: bad").is_some());
+        assert!(value_in_message("x: Invalid value: \"a\": bad").is_none());
+        assert!(value_in_message("x: Invalid value: 300: bad").is_none());
+    }
+
+    #[test]
+    fn schemes_depend_on_the_build() {
+        assert_eq!(without_scheme("no kind in scheme \"a.go:1\", sorry"), "no kind in scheme <scheme>, sorry");
     }
 
     #[test]
