@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: all build test check bench teardown conformance clean help
+.PHONY: all build test check advisories bench teardown conformance clean help
 
 BIN := $(CURDIR)/bin
 
@@ -10,10 +10,10 @@ all: build ## Build everything and start the control plane
 	@$(BIN)/picoshift up
 
 build: ## Build picoshift and the upstream programs that it starts
-	@cargo build --release --locked -p picoshift -p picoshift-apiserver
+	@cargo build --release --locked -p picoshift -p picoshift-apiserver -p picoshift-controllers
 	@mkdir -p $(BIN)
 	@# By renaming, since the file of a running program cannot be written; only what changed, for a running one to be kept.
-	@for program in picoshift picoshift-apiserver; do \
+	@for program in picoshift picoshift-apiserver picoshift-controllers; do \
 	  cmp -s "target/release/$$program" "$(BIN)/$$program" && continue; \
 	  install -m 0755 "target/release/$$program" "$(BIN)/.$$program.new" && \
 	  mv -f "$(BIN)/.$$program.new" "$(BIN)/$$program"; \
@@ -26,12 +26,15 @@ test: ## Run every check and test, those on a real control plane too
 check: ## Run the checks that need no control plane
 	@hack/test check
 
+advisories: ## Look for known vulnerabilities in what we depend on (needs GitHub)
+	@hack/cargo-deny check advisories
+
 bench: build ## Measure our Routes beside the same objects as a CRD
 	@cargo build --release -p picoshift-tests --bin bench
 	@PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
 
 conformance: ## Run only the Go clients of others against a control plane
-	@cargo build -p picoshift -p picoshift-apiserver
+	@cargo build -p picoshift -p picoshift-apiserver -p picoshift-controllers
 	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go
 
 teardown: ## End the control plane; data is kept (bin/picoshift down --purge removes it)

@@ -11,11 +11,11 @@ use picoshift_machinery::readiness::{Checks, Latch, Shown};
 use picoshift_machinery::tls::{ServingCertificate, server_config};
 
 use crate::authn::Authenticator;
+use crate::authn::memberships::Memberships;
 use crate::authz::CachedAuthorizer;
 
 pub mod chain;
 pub mod endpoints;
-pub mod health;
 pub mod in_flight;
 pub mod long_running;
 pub mod metrics;
@@ -69,6 +69,8 @@ impl ServerConfig {
 pub struct Parts {
     /// Who asks.
     pub authenticator: Authenticator,
+    /// Which groups they are in.
+    pub memberships: Arc<Memberships>,
     /// Who may.
     pub authorizer: Arc<CachedAuthorizer>,
     /// What answers.

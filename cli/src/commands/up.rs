@@ -22,7 +22,7 @@ use crate::pki;
 use crate::ports::Chooser;
 use crate::progress::{Progress, elapsed};
 use crate::settings::{INGRESS_DOMAIN, Settings};
-use crate::supervisor::{self, Running, Started};
+use crate::supervisor::{self, EndedMeanwhile, Running, Started};
 
 /// How long the registered APIs may take to be served once all components are healthy.
 const AVAILABLE_WITHIN: Duration = Duration::from_secs(60);
@@ -36,20 +36,35 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
     // Before minutes are spent on building.
     components::installed()?;
     let binaries = Binaries::ensure(paths, &progress).await?;
-    let (settings, chooser) = prepare(paths, args.ingress_domain).await?;
-    let up = Up {
-        paths,
-        progress: &progress,
-        settings: &settings,
-        binaries: &binaries,
-        ports: RefCell::new(chooser),
-    };
-    up.start().await?;
+    let settings = converge(paths, &progress, &binaries, args.ingress_domain).await?;
     if !args.no_kubeconfig {
         merge_kubeconfig(paths, settings.clone(), &progress).await?;
     }
     let kubectl = binaries.get(Program::Kubectl)?;
     say(&farewell(paths, &settings, &kubectl.path, start.elapsed(), !args.no_kubeconfig))
+}
+
+/// Starts what is missing. What ends while it does, having run before, is missing too.
+async fn converge(
+    paths: &Paths,
+    progress: &Progress,
+    binaries: &Binaries,
+    ingress_domain: Option<String>,
+) -> Result<Settings> {
+    let mut ended = Vec::new();
+    loop {
+        let (settings, chooser) = prepare(paths, ingress_domain.clone()).await?;
+        let up = Up { paths, progress, settings: &settings, binaries, ports: RefCell::new(chooser) };
+        let Err(err) = up.start().await else { return Ok(settings) };
+        match err.downcast_ref::<EndedMeanwhile>() {
+            // Once each: what we started ourselves and ends is a failure.
+            Some(meanwhile) if !ended.contains(meanwhile) => {
+                progress.say(&format!("{meanwhile}: starting again"));
+                ended.push(*meanwhile);
+            }
+            _ => return Err(err),
+        }
+    }
 }
 
 /// Ports, certificates and configuration: everything that must be there before anything starts.
@@ -99,8 +114,9 @@ impl Up<'_> {
     async fn start(&self) -> Result<()> {
         let plans =
             Component::ALL.map(|component| Plan::new(component, self.paths, self.settings, self.binaries));
-        let [etcd, kube_apiserver, picoshift_apiserver, controller_manager, scheduler] = plans;
-        let (etcd, kube_apiserver, picoshift_apiserver) = (etcd?, kube_apiserver?, picoshift_apiserver?);
+        let [etcd, kube_apiserver, picoshift_apiserver, ours, controller_manager, scheduler] = plans;
+        let (etcd, kube_apiserver, picoshift_apiserver, ours) =
+            (etcd?, kube_apiserver?, picoshift_apiserver?, ours?);
         let (controller_manager, scheduler) = (controller_manager?, scheduler?);
 
         let etcd = self.bring_up(&etcd).await?;
@@ -115,26 +131,28 @@ impl Up<'_> {
                 // Our server needs its roles to become ready, and its groups are registered only then: kube-apiserver
                 // would log what it cannot reach.
                 let granted = apply::apply(&client, &roles).await?;
-                let server = self.bring_up(&picoshift_apiserver).await?;
-                self.register(&client, &apis, granted, server).await
+                let server = async {
+                    let server = self.bring_up(&picoshift_apiserver).await?;
+                    self.register(&client, &apis, granted, server).await
+                };
+                // Our controllers need theirs, and do not wait for the groups.
+                tokio::try_join!(server, self.bring_up(&ours))
             };
             let controllers = self.bring_up(&controller_manager);
-            let (server, mut controllers, scheduler) =
+            let ((server, ours), mut controllers, scheduler) =
                 tokio::try_join!(served, controllers, self.bring_up(&scheduler))?;
             self.await_roles(&client, &mut controllers).await?;
-            Ok::<_, anyhow::Error>((server, controllers, scheduler))
+            Ok::<_, anyhow::Error>([server, ours, controllers, scheduler])
         };
         // Whatever else is under way, the end of what it all needs is told first.
         let (mut etcd, mut kube_apiserver) = (etcd, kube_apiserver);
-        let (server, controllers, scheduler) = tokio::select! {
+        let others = tokio::select! {
             biased;
             err = etcd.failed(self.paths) => return Err(err),
             err = kube_apiserver.failed(self.paths) => return Err(err),
             done = everything_else => done?,
         };
-        let fresh =
-            [etcd, kube_apiserver, server, controllers, scheduler].iter().any(|running| running.fresh);
-        if !fresh {
+        if ![etcd, kube_apiserver].iter().chain(&others).any(|running| running.fresh) {
             self.progress.say("everything was running already");
         }
         Ok(())
