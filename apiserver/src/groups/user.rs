@@ -15,6 +15,8 @@ mod tests;
 
 use std::sync::Arc;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use names::are_harmless as names_are_harmless;
 pub use resources::{GROUPS, IDENTITIES, USER_IDENTITY_MAPPINGS, USERS};
 
 use crate::admission::Admission;

@@ -60,6 +60,24 @@ fn not_the_caller(name: &str) -> Vec<String> {
     if name == CALLER { vec![r#"may not equal "~""#.to_owned()] } else { Vec::new() }
 }
 
+/// What matters to safety: whatever is accepted is one path segment and cannot be taken for a name of the system's.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn are_harmless(name: &str) {
+    let segment = !name.contains(['/', '%']) && name != "." && name != "..";
+    if user_name(name, false).is_empty() {
+        assert!(segment && !name.starts_with("system:") && name != CALLER, "user {name:?}");
+    }
+    if group_name(name, false).is_empty() {
+        assert!(segment && !name.contains(':') && name != CALLER, "group {name:?}");
+    }
+    if identity_name(name, false).is_empty() {
+        let parts = name.split_once(':').is_some_and(|(provider, user)| {
+            !provider.is_empty() && !user.is_empty() && (!user.contains(':') || user.starts_with("b64:"))
+        });
+        assert!(segment && parts, "identity {name:?}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -98,23 +116,9 @@ mod tests {
     }
 
     proptest! {
-        /// What matters to safety: whatever is accepted is one path segment and cannot be taken for a name of the
-        /// system's.
         #[test]
         fn accepted_names_are_harmless(name in "\\PC{0,12}|(b64|system|~|:|/|%|\\.|a){0,6}") {
-            let harmless = |name: &str| !name.contains(['/', '%']) && name != "." && name != "..";
-            if user_name(&name, false).is_empty() {
-                prop_assert!(harmless(&name) && !name.starts_with("system:") && name != "~");
-            }
-            if group_name(&name, false).is_empty() {
-                prop_assert!(harmless(&name) && !name.contains(':') && name != "~");
-            }
-            if identity_name(&name, false).is_empty() {
-                prop_assert!(harmless(&name));
-                let (provider, user) = name.split_once(':').unwrap();
-                prop_assert!(!provider.is_empty() && !user.is_empty());
-                prop_assert!(!user.contains(':') || user.starts_with("b64:"));
-            }
+            are_harmless(&name);
         }
 
         #[test]

@@ -60,11 +60,13 @@ pub(super) fn set_pull_spec(image: &mut Map<String, Value>, pull_spec: String) {
 /// there is one and the image is known.
 pub(super) fn pull_spec(stream: &Object, tag: &str, event: &Event) -> String {
     let local = spec_tag(stream, tag).is_some_and(|tag| tag.reference_policy() == "Local");
+    // Empty where there is no registry, which is no reference.
     let repository = stream.str_at(&["status", "dockerImageRepository"]);
-    if local && !repository.is_empty() && !event.image.is_empty() {
-        if let Ok(repository) = Reference::parse(repository) {
-            return Reference { tag: String::new(), id: event.image.clone(), ..repository }.exact();
-        }
+    if local
+        && !event.image.is_empty()
+        && let Ok(repository) = Reference::parse(repository)
+    {
+        return Reference { tag: String::new(), id: event.image.clone(), ..repository }.exact();
     }
     event.docker_image_reference.clone()
 }

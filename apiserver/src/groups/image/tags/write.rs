@@ -45,9 +45,8 @@ impl TagStorage {
             wanted: self.kind.wanted(&object),
             taken: Status::already_exists(GROUP, self.kind.taken_as(), &name),
         };
-        let internal = internal(options.dry_run);
         for _ in 0..TRIES {
-            let written = match self.sources.streams.update(cx, stream, &addition, &internal).await {
+            let written = match self.sources.streams.update(cx, stream, &addition, options).await {
                 Err(status) if is_about_stream(&status, "NotFound") => {
                     let mut new = new_stream(cx, stream);
                     addition.add(&mut new)?;
@@ -82,13 +81,12 @@ impl TagStorage {
             let written = match found {
                 Some(item) => {
                     self.admit_change(cx, &change, &item).await?;
-                    let internal = internal(options.dry_run);
-                    let outcome = self.sources.streams.update(cx, stream, &change, &internal).await;
+                    let outcome = self.sources.streams.update(cx, stream, &change, options).await;
                     outcome.map(Updated::into_item)
                 }
                 None => {
                     let new = self.admit_first(cx, &change, new_stream(cx, stream)).await?;
-                    self.sources.streams.create(cx, new, &internal(options.dry_run)).await
+                    self.sources.streams.create(cx, new, options).await
                 }
             };
             match written {
@@ -121,7 +119,9 @@ impl TagStorage {
             tag,
             uid: options.preconditions.uid.as_deref(),
         };
-        let outcome = self.sources.streams.update(cx, stream, &removal, &internal(options.dry_run)).await;
+        // The history is the status', which writes of the spec do not touch.
+        let internal = WriteOptions { dry_run: options.dry_run, subresource: INTERNAL.to_owned() };
+        let outcome = self.sources.streams.update(cx, stream, &removal, &internal).await;
         outcome.map_err(|status| self.own_words(status))?;
         Ok(Deleted::Gone(None))
     }
@@ -207,11 +207,6 @@ fn new_stream(cx: &RequestContext, name: &str) -> Object {
     stream.set_metadata("uid", uuid::Uuid::new_v4().to_string());
     stream.object_mut("spec");
     stream
-}
-
-/// Options of a write of both spec and status.
-fn internal(dry_run: bool) -> WriteOptions {
-    WriteOptions { dry_run, subresource: INTERNAL.to_owned() }
 }
 
 fn is_about_stream(status: &Status, reason: &str) -> bool {
