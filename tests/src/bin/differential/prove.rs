@@ -20,7 +20,7 @@ const FAULTS: [(&str, &str); 12] = [
     ("lost-label", "body.metadata.labels"),
     ("extra-field", "body.planted"),
     ("wrong-column", "body.columnDefinitions"),
-    ("missing-condition", "body.status.conditions"),
+    ("missing-condition", "body.status"),
 ];
 
 /// Plants every fault once; true when each was reported where it is, and nothing is when none is planted.
