@@ -33,6 +33,10 @@ bench: build ## Measure our Routes beside the same objects as a CRD
 	@cargo build --release -p picoshift-tests --bin bench
 	@PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
 
+differential: build ## Compare our answers with the recorded ones of OpenShift's own servers
+	@cargo build --release -p picoshift-tests --bin differential
+	@PICOSHIFT_BIN=$(BIN)/picoshift hack/with-control-plane target/release/differential replay
+
 conformance: ## Run only the Go clients of others against a control plane
 	@cargo build -p picoshift -p picoshift-apiserver -p picoshift-controllers
 	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go

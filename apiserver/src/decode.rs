@@ -192,7 +192,7 @@ fn encoding(content_type: Option<&str>) -> Result<Encoding, Status> {
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: \
-             application/json, application/yaml",
+             application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )),
     }
 }

@@ -171,7 +171,11 @@ fn start() -> anyhow::Result<Home> {
     Ok(home)
 }
 
-fn cluster_and_admin(kubeconfig: &Kubeconfig) -> anyhow::Result<(Endpoint, Identity)> {
+/// The server and the administrator's certificate of a kubeconfig.
+///
+/// # Errors
+/// When it names none, or a file that cannot be read.
+pub fn cluster_and_admin(kubeconfig: &Kubeconfig) -> anyhow::Result<(Endpoint, Identity)> {
     let name = kubeconfig.current_context.as_deref().context("kubeconfig without a current context")?;
     let context = kubeconfig.contexts.iter().find(|context| context.name == name);
     let context = context.and_then(|context| context.context.as_ref()).context("context is missing")?;

@@ -40,7 +40,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(body: Incoming) -> Self {
+    /// The watch whose answer has this body.
+    pub fn new(body: Incoming) -> Self {
         Self { body, buffer: BytesMut::new() }
     }
 

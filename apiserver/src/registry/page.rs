@@ -50,7 +50,7 @@ impl Continue {
         if token.len() > TOKEN_MAX {
             return Err(bad("too long"));
         }
-        let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|e| bad(&e.to_string()))?;
+        let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad(&base64_error(token)))?;
         let token: Self = serde_json::from_slice(&bytes).map_err(|error| {
             // In Go's words where it is no JSON at all.
             let syntax = json::parse(&bytes).err().map(|error| error.0);
@@ -67,6 +67,13 @@ impl Continue {
         }
         Ok(token)
     }
+}
+
+/// What Go says of a text that is no base64: the place of the first byte that is wrong, or of the last piece when that is
+/// too short.
+fn base64_error(token: &str) -> String {
+    let wrong = token.bytes().position(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'_'));
+    format!("illegal base64 data at input byte {}", wrong.unwrap_or(token.len() / 4 * 4))
 }
 
 /// 410: the revision of the first page is gone; the token in it goes on at the newest revision.

@@ -1,5 +1,5 @@
 //! Patches: JSON patch (RFC 6902) and merge patch (RFC 7386), bounded as kube-apiserver bounds them. Other patch
-//! types answer 415 with the list of those that are there.
+//! types answer 415.
 
 use http::{HeaderMap, StatusCode, header};
 use json_patch::{AddOperation, CopyOperation, Patch, PatchOperation, TestOperation};
@@ -7,6 +7,7 @@ use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
 use super::storage::Updater;
+use crate::decode::json;
 
 /// Most operations of a JSON patch (`handlers/patch.go`).
 const OPERATIONS_MAX: usize = 10_000;
@@ -15,9 +16,6 @@ const COPIED_MAX: usize = 3 << 20;
 
 /// Where a patch names the version that it expects.
 const VERSION: &str = "/metadata/resourceVersion";
-
-/// Media types of the patches that are understood.
-const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json";
 
 /// A patch, read and checked.
 #[derive(Debug)]
@@ -37,7 +35,8 @@ pub fn parse(headers: &HeaderMap, body: &[u8]) -> Result<ParsedPatch, Status> {
     let media_type = content_type.split(';').next().unwrap_or("").trim();
     match media_type {
         "application/json-patch+json" => {
-            let patch: Patch = serde_json::from_slice(body).map_err(|e| decode_error(&e))?;
+            let value = decode(body, "[]handlers.jsonPatchOp", Value::is_array)?;
+            let patch: Patch = serde_json::from_value(value).map_err(|error| does_not_apply(&error))?;
             if patch.0.len() > OPERATIONS_MAX {
                 return Err(Status::failure(
                     StatusCode::PAYLOAD_TOO_LARGE,
@@ -51,24 +50,41 @@ pub fn parse(headers: &HeaderMap, body: &[u8]) -> Result<ParsedPatch, Status> {
             Ok(ParsedPatch::Json(patch))
         }
         "application/merge-patch+json" => {
-            let value: Value = serde_json::from_slice(body).map_err(|e| decode_error(&e))?;
-            if !value.is_object() {
-                return Err(Status::bad_request("merge patch must be a JSON object"));
-            }
-            Ok(ParsedPatch::Merge(value))
+            decode(body, "map[string]interface {}", Value::is_object).map(ParsedPatch::Merge)
         }
-        _ => Err(Status::failure(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "UnsupportedMediaType",
-            format!(
-                "the body of the request was in an unknown format - accepted media types include: {SUPPORTED}"
-            ),
-        )),
+        _ => {
+            let message = "415: Unsupported Media Type";
+            Err(Status::router(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message))
+        }
     }
 }
 
-fn decode_error(error: &serde_json::Error) -> Status {
-    Status::bad_request(format!("error decoding patch: {error}"))
+/// The patch as JSON of the kind that is `expected`, `go_type` in Go, whose words an error has.
+fn decode(body: &[u8], go_type: &str, expected: fn(&Value) -> bool) -> Result<Value, Status> {
+    let bad = |why: &str| Status::bad_request(format!("error decoding patch: {why}"));
+    let value: Value = serde_json::from_slice(body).map_err(|error| {
+        let syntax = json::parse(body).err().map(|error| error.0);
+        bad(&syntax.unwrap_or_else(|| error.to_string()))
+    })?;
+    if expected(&value) {
+        return Ok(value);
+    }
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    Err(bad(&format!("json: cannot unmarshal {found} into Go value of type {go_type}")))
+}
+
+/// 422 for operations that are unknown or do not fit the object.
+fn does_not_apply(error: &dyn std::fmt::Display) -> Status {
+    tracing::debug!(%error, "a JSON patch does not apply");
+    let message = "the server rejected our request due to an error in our request";
+    Status::router(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
 }
 
 impl ParsedPatch {
@@ -81,14 +97,7 @@ impl ParsedPatch {
         match self {
             Self::Json(patch) => {
                 check_copies(patch, &value)?;
-                json_patch::patch(&mut value, &patch.0).map_err(|error| {
-                    tracing::debug!(%error, "a JSON patch does not apply");
-                    Status::router(
-                        StatusCode::UNPROCESSABLE_ENTITY,
-                        "Invalid",
-                        "the server rejected our request due to an error in our request",
-                    )
-                })?;
+                json_patch::patch(&mut value, &patch.0).map_err(|error| does_not_apply(&error))?;
             }
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
         }

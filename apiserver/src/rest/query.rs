@@ -206,9 +206,8 @@ pub fn check_name(object: &Object, name: &str, namespace: &str) -> Result<(), St
     }
     let found = object.namespace();
     if !namespace.is_empty() && !found.is_empty() && found != namespace {
-        return Err(Status::bad_request(format!(
-            "the namespace of the object ({found}) does not match the namespace on the request ({namespace})"
-        )));
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(why));
     }
     Ok(())
 }

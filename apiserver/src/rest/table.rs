@@ -53,7 +53,9 @@ fn row(storage: &dyn Storage, object: &Object, options: TableOptions) -> Value {
     let mut row = Map::new();
     row.insert("cells".to_owned(), storage.row(object).into());
     match options.include {
-        IncludeObject::None => {}
+        IncludeObject::None => {
+            row.insert("object".to_owned(), Value::Null);
+        }
         IncludeObject::Metadata => {
             row.insert("object".to_owned(), partial::metadata_only(object, options.version).0.into());
         }

@@ -218,6 +218,8 @@ impl Service for Chain {
         let audit_id = audit_id(request.headers());
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let mut seen = Seen::default();
+        #[cfg(feature = "planted-faults")]
+        let fault = super::planted::asked(request.headers());
         let answer = AssertUnwindSafe(self.answer(&connection, request, &mut seen)).catch_unwind().await;
         let mut response = answer.unwrap_or_else(|_| {
             self.parts.metrics.panics.inc();
@@ -227,6 +229,10 @@ impl Service for Chain {
                 "This request caused apiserver to panic. Look in the logs for details.",
             )
         });
+        #[cfg(feature = "planted-faults")]
+        if let Some(fault) = &fault {
+            response = super::planted::plant(fault, &method, seen.watch, response).await;
+        }
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert_with(|| cache_control(uri.path()));
         headers.entry(AUDIT_ID).or_insert(audit_id);
