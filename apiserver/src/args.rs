@@ -30,6 +30,12 @@ pub struct Args {
     /// Domain under which Routes without a host get one.
     #[arg(long, default_value = "apps.picoshift.localhost")]
     pub ingress_domain: String,
+    /// Host (and port) of the cluster's image registry as pods reach it; without one, image streams have no repository.
+    #[arg(long, env = "PICOSHIFT_INTERNAL_REGISTRY_HOSTNAME", default_value = "")]
+    pub internal_registry_hostname: String,
+    /// Host (and port) of the cluster's image registry as everybody else reaches it.
+    #[arg(long, env = "PICOSHIFT_EXTERNAL_REGISTRY_HOSTNAME", default_value = "")]
+    pub external_registry_hostname: String,
     /// Form of the log.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, OwnerReferences};
 use crate::authz::Authorizer;
 use crate::discovery::Discovery;
-use crate::groups::{project, route};
+use crate::groups::{image, project, route};
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -36,6 +36,8 @@ pub struct Ingredients<'a> {
     pub data_file: &'a Path,
     /// Domain of hosts that are generated.
     pub ingress_domain: &'a str,
+    /// The cluster's image registry, if it has one.
+    pub hostnames: image::Hostnames,
     /// Where the groups register what must be ready.
     pub checks: &'a Checks,
 }
@@ -55,7 +57,7 @@ pub struct Assembly {
 /// # Errors
 /// When the store cannot be opened or read; nothing is served then.
 pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> {
-    let Ingredients { client, authorizer, data_file, ingress_domain, checks } = ingredients;
+    let Ingredients { client, authorizer, data_file, ingress_domain, hostnames, checks } = ingredients;
     let engine = open_store(data_file).await?;
     let store = Arc::clone(&engine);
     // A restart is the remedy, so all three probes show it.
@@ -75,7 +77,19 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
 
     let strategy = route::RouteStrategy::new(Arc::clone(&authorizer), ingress_domain);
     let store = Arc::clone(&engine) as Arc<dyn Engine>;
-    let routes = Registry::start(store, Arc::new(strategy), admission).await.context("cannot load routes")?;
+    let routes = Registry::start(store, Arc::new(strategy), Arc::clone(&admission))
+        .await
+        .context("cannot load routes")?;
+
+    let images = image::start(image::Ingredients {
+        client: client.clone(),
+        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        authorizer: Arc::clone(&authorizer),
+        admission,
+        hostnames,
+    })
+    .await
+    .context("cannot load image streams")?;
 
     let projects = project::start(client, authorizer, project::Config::default());
     let readiness = projects.readiness;
@@ -83,7 +97,8 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         readiness.check().map_err(|status| status.message)
     });
 
-    let storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
+    let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
+    storages.extend(images.storages);
     Ok(Assembly { endpoints: endpoints(storages)?, engine, feeds: projects.feed })
 }
 

@@ -13,6 +13,7 @@ use picoshift_apiserver::authn::Authenticator;
 use picoshift_apiserver::authn::extension_config::{self, ExtensionConfig};
 use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticator};
 use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview};
+use picoshift_apiserver::groups::image::Hostnames;
 use picoshift_apiserver::open_files;
 use picoshift_apiserver::server::metrics::Metrics;
 use picoshift_apiserver::server::{self, Parts, ServerConfig};
@@ -51,6 +52,10 @@ async fn main() -> anyhow::Result<()> {
         authorizer: Arc::clone(&authorizer) as Arc<dyn Authorizer>,
         data_file: &args.data_file,
         ingress_domain: &args.ingress_domain,
+        hostnames: Hostnames {
+            internal: args.internal_registry_hostname.clone(),
+            external: args.external_registry_hostname.clone(),
+        },
         checks: &checks,
     })
     .await?;

@@ -12,6 +12,8 @@ use picoshift_machinery::selector::{FieldSelector, LabelSelector};
 
 use crate::authn::request_header::named_user;
 use crate::decode;
+use crate::groups::image::names;
+use crate::groups::image::reference::Reference;
 use crate::groups::route;
 use crate::registry::page::Continue;
 use crate::rest::patch;
@@ -97,6 +99,23 @@ pub fn continue_token(text: &str) {
     }
 }
 
+/// A docker image reference, or a name of a tag or image of a stream: the reference's text parses again.
+pub fn image_reference(text: &str) {
+    if let Ok(reference) = Reference::parse(text) {
+        let exact = reference.exact();
+        assert!(exact.is_empty() || Reference::parse(&exact).is_ok_and(|again| again.exact() == exact));
+        let _ = reference.clone().most_specific().minimal().as_v2().to_string();
+        let _ = reference.with_client_defaults().repository_name();
+    }
+    let _ = names::stream_name(text, false);
+    if let Ok((stream, tag)) = names::parse_stream_tag(text) {
+        assert_eq!(names::join_stream_tag(stream, tag), text);
+    }
+    if let Ok((stream, id)) = names::parse_stream_image(text) {
+        assert_eq!(names::join_stream_image(stream, id), text);
+    }
+}
+
 /// A client's certificate.
 pub fn certificate(der: &[u8]) {
     let _ = Subject::of(der);
@@ -144,6 +163,8 @@ mod tests {
             accept(&text);
             query_string(&text);
             continue_token(&text);
+            image_reference(&text);
+            image_reference(&path);
         }
 
         #[test]

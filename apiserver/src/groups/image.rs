@@ -2,5 +2,74 @@
 //!
 //! Behaviour: `openshift-apiserver/pkg/image`.
 
+pub mod access;
+pub mod columns;
+pub mod docker_image;
+pub mod hostnames;
+pub mod manifest;
+pub mod model;
+pub mod names;
+pub mod printing;
+pub mod reference;
+pub mod streams;
+
+mod images;
+mod mappings;
+mod signatures;
+
+use std::sync::Arc;
+
+use kube::Client;
+
+pub use self::access::{Access, Part, StreamChange};
+pub use self::hostnames::Hostnames;
+use self::mappings::Mappings;
+use self::signatures::Signatures;
+use self::streams::Streams;
+use crate::admission::Admission;
+use crate::authz::Authorizer;
+use crate::rest::Storage;
+use crate::store::{Engine, StoreError};
+
 /// The API group.
 pub const GROUP: &str = "image.openshift.io";
+
+/// What the group is made from.
+pub struct Ingredients {
+    /// Client of kube-apiserver under the server's own identity; it reads pull secrets.
+    pub client: Client,
+    /// The store.
+    pub engine: Arc<dyn Engine>,
+    /// Who may what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// The chain that every write passes.
+    pub admission: Arc<Admission>,
+    /// The cluster's registry, if it has one.
+    pub hostnames: Hostnames,
+}
+
+/// The group, running.
+pub struct Group {
+    /// Reads and changes streams and images.
+    pub access: Arc<Access>,
+    /// One per resource.
+    pub storages: Vec<Arc<dyn Storage>>,
+}
+
+/// Loads streams and images.
+///
+/// # Errors
+/// The store's.
+pub async fn start(ingredients: Ingredients) -> Result<Group, StoreError> {
+    let Ingredients { client, engine, authorizer, admission, hostnames } = ingredients;
+    let images = images::start(Arc::clone(&engine), Arc::clone(&admission)).await?;
+    let streams = streams::start(engine, Arc::clone(&admission), authorizer, hostnames.clone()).await?;
+    let access = Arc::new(Access::new(Arc::clone(&streams), Arc::clone(&images)));
+    let storages: Vec<Arc<dyn Storage>> = vec![
+        Arc::clone(&images) as Arc<dyn Storage>,
+        Arc::new(Signatures { images: Arc::clone(&images) }),
+        Arc::new(Streams::new(streams, images, client)),
+        Arc::new(Mappings { access: Arc::clone(&access), admission, hostnames }),
+    ];
+    Ok(Group { access, storages })
+}

@@ -68,6 +68,7 @@ impl Commit {
                 key: &record.key,
                 old: None,
                 new: Some(&stored.object),
+                computed: Some(&stored.computed),
                 create_revision: Some(record.create_revision),
             };
             commit.strategy.committed(planned, record.revision);
@@ -143,7 +144,8 @@ impl Commit {
                     other => CommitError::Store(other),
                 }
             })?;
-        self.strategy.committed(planned(intent), pending.revision);
+        let write = Planned { computed: Some(&stored.computed), ..planned(intent) };
+        self.strategy.committed(write, pending.revision);
         Ok((stored, pending, affected))
     }
 
@@ -206,6 +208,7 @@ fn planned<'a>(intent: &'a Intent<'_>) -> Planned<'a> {
         key: intent.key,
         old: intent.current.map(|current| &current.stored),
         new: intent.object.as_ref(),
+        computed: None,
         create_revision: intent.current.map(|current| current.record.create_revision),
     }
 }

@@ -1,5 +1,7 @@
 //! [`Strategy`]: what one stored resource decides for itself.
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 use picoshift_machinery::{FieldError, Object, Status};
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,8 @@ pub struct Planned<'a> {
     pub old: Option<&'a Stored>,
     /// The object to store (without computed parts); `None` on delete.
     pub new: Option<&'a Object>,
+    /// The facts that go with `new`: known in [`Strategy::committed`], `None` while they are being planned.
+    pub computed: Option<&'a Computed>,
     /// Revision that created the object; `None` on create, as it has none yet.
     pub create_revision: Option<Revision>,
 }
@@ -150,6 +154,12 @@ pub trait Strategy: Send + Sync + 'static {
     /// called for every stored object at start, in the order of their creation, with `old: None`.
     fn committed(&self, write: Planned<'_>, revision: Revision) {
         let _ = (write, revision);
+    }
+
+    /// What an update starts from, in the stored form: the stored object with those computed parts that the next
+    /// write stores, like events that came since the last one. Most resources have none.
+    fn folded<'a>(&self, stored: &'a Stored) -> Cow<'a, Object> {
+        Cow::Borrowed(&stored.object)
     }
 
     /// Adds the computed part: a pure function of what is stored.

@@ -135,7 +135,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Arc<Item>, Attempt> {
         let resource = self.strategy.resource();
-        let old = &current.stored.object;
+        let old = &*self.strategy.folded(&current.stored);
         let shown = Item::new(resource, self.strategy.present(&current.stored), current.record.revision);
         let presented = shown.object().map_err(Status::internal)?;
         let mut object = updater.update(&presented)?;
@@ -166,11 +166,10 @@ impl Registry {
         let finished = object.deletion_timestamp().is_some() && object.finalizers().is_empty();
         if finished && !options.dry_run {
             // The last finalizer is gone: this update is the deletion; the answer is the object as updated.
-            let intent = Intent { key, current: Some(current), object: None };
-            self.commit.write(intent).await?;
-            let stored = super::Stored { object, computed: current.stored.computed.clone() };
-            let last = self.strategy.present(&stored);
-            return Ok(Arc::new(Item::new(resource, last, current.record.revision)));
+            let last = Intent { key, current: Some(current), object: Some(object) };
+            let last = self.commit.dry_run(&last, current.record.revision);
+            self.commit.write(Intent { key, current: Some(current), object: None }).await?;
+            return Ok(Arc::new(last));
         }
         let intent = Intent { key, current: Some(current), object: Some(object) };
         if options.dry_run {

@@ -83,6 +83,7 @@ impl World {
             key,
             old: old.as_ref().map(|(stored, _)| stored),
             new: object.as_ref(),
+            computed: None,
             create_revision: old.as_ref().map(|(_, created)| *created),
         };
         let plan = self.strategy.plan(write, &self.revision.to_string());
@@ -101,8 +102,13 @@ impl World {
     }
 
     fn planned(strategy: &RouteStrategy, key: &Key, stored: &Stored, created: Revision) -> Computed {
-        let write =
-            Planned { key, old: Some(stored), new: Some(&stored.object), create_revision: Some(created) };
+        let write = Planned {
+            key,
+            old: Some(stored),
+            new: Some(&stored.object),
+            computed: None,
+            create_revision: Some(created),
+        };
         let plan = strategy.plan(write, "later");
         assert!(plan.affected.is_empty(), "a write that changes nothing affects nobody");
         plan.computed
@@ -171,8 +177,13 @@ impl World {
         let mut all: Vec<_> = self.routes.iter().collect();
         all.sort_by_key(|(_, (_, created))| *created);
         for (key, (stored, created)) in &all {
-            let write =
-                Planned { key, old: None, new: Some(&stored.object), create_revision: Some(*created) };
+            let write = Planned {
+                key,
+                old: None,
+                new: Some(&stored.object),
+                computed: None,
+                create_revision: Some(*created),
+            };
             rebuilt.committed(write, self.revision);
         }
         assert!(self.stale(&rebuilt).is_empty(), "a restart changes nothing");
