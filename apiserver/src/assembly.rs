@@ -13,9 +13,10 @@ use picoshift_machinery::readiness::{Checks, Shown};
 use tokio::task::JoinSet;
 
 use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, OwnerReferences};
+use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
 use crate::discovery::Discovery;
-use crate::groups::{image, project, route};
+use crate::groups::{image, project, route, user};
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -30,6 +31,8 @@ use crate::store::embedded::{Embedded, Options};
 pub struct Ingredients<'a> {
     /// Client of kube-apiserver under the server's own identity.
     pub client: Client,
+    /// Who is in which group; filled from the store.
+    pub memberships: Arc<Memberships>,
     /// Who may what.
     pub authorizer: Arc<dyn Authorizer>,
     /// File of the embedded store.
@@ -57,7 +60,8 @@ pub struct Assembly {
 /// # Errors
 /// When the store cannot be opened or read; nothing is served then.
 pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> {
-    let Ingredients { client, authorizer, data_file, ingress_domain, hostnames, checks } = ingredients;
+    let Ingredients { client, memberships, authorizer, data_file, ingress_domain, hostnames, checks } =
+        ingredients;
     let engine = open_store(data_file).await?;
     let store = Arc::clone(&engine);
     // A restart is the remedy, so all three probes show it.
@@ -77,28 +81,32 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
 
     let strategy = route::RouteStrategy::new(Arc::clone(&authorizer), ingress_domain);
     let store = Arc::clone(&engine) as Arc<dyn Engine>;
-    let routes = Registry::start(store, Arc::new(strategy), Arc::clone(&admission))
+    let routes = Registry::start(Arc::clone(&store), Arc::new(strategy), Arc::clone(&admission))
         .await
         .context("cannot load routes")?;
 
     let images = image::start(image::Ingredients {
         client: client.clone(),
-        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        engine: Arc::clone(&store),
         authorizer: Arc::clone(&authorizer),
-        admission,
+        admission: Arc::clone(&admission),
         hostnames,
     })
     .await
     .context("cannot load image streams")?;
 
-    let projects = project::start(client, authorizer, project::Config::default());
+    // Before the groups are loaded, which it is told of.
+    let projects = project::start(client, authorizer, &memberships, project::Config::default());
     let readiness = projects.readiness;
     checks.add("project-visibility-synced", Shown::OnlyReady, move || {
         readiness.check().map_err(|status| status.message)
     });
 
+    let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
+
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
     storages.extend(images.storages);
+    storages.extend(users);
     Ok(Assembly { endpoints: endpoints(storages)?, engine, feeds: projects.feed })
 }
 

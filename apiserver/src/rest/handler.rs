@@ -9,6 +9,7 @@ use picoshift_machinery::body::Body;
 use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::{Object, Status};
 
+use super::collector;
 use super::patch::{self, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
@@ -135,14 +136,18 @@ impl Handler {
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
-        let options = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
+        let resource = call.storage.resource();
+        let mut options = query::list_options(&call.query, resource, Listing::ByQuery)?;
+        collector::hide(resource, &call.cx.user, &mut options);
         let list = call.storage.list(call.cx, &options).await?;
         respond::list(&**call.storage, list, call.form)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
         let name = Some(call.cx.info.name.as_str()).filter(|name| !name.is_empty());
-        let mut options = query::list_options(&call.query, call.storage.resource(), Listing::Watch { name })?;
+        let resource = call.storage.resource();
+        let mut options = query::list_options(&call.query, resource, Listing::Watch { name })?;
+        collector::hide(resource, &call.cx.user, &mut options);
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;
         Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options))

@@ -36,6 +36,7 @@ static ROUTES: Resource = Resource {
     subresources: &[],
     columns: &[],
     field_labels: &[],
+    garbage_collected: true,
     schema: "",
 };
 
@@ -120,6 +121,7 @@ async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
     let (metrics, drain, checks) = (Arc::new(Metrics::new()), Drain::new(), Checks::new());
     checks.add("ping", Shown::Everywhere, || Ok(()));
     let parts = Parts {
+        memberships: Arc::default(),
         authenticator: Authenticator::new(
             config(&config_map(&clients, &proxy)),
             TokenAuthenticator::new(Arc::new(NoTokens)),
