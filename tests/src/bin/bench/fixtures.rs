@@ -95,14 +95,15 @@ impl Fixtures {
         Ok(())
     }
 
-    /// The role for the CRD's objects, what `admin` has for ours.
+    /// The role for the objects of both sides.
     async fn role(&self, subject: &Subject) -> anyhow::Result<()> {
         let plural = subject.plural;
         let role = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": role_name(subject)},
             "rules": [{
-                "apiGroups": [subject.crd_group], "resources": [plural, format!("{plural}/status")], "verbs": ["*"],
+                "apiGroups": [subject.group, subject.crd_group], "verbs": ["*"],
+                "resources": [plural, format!("{plural}/status")],
             }],
         });
         let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
