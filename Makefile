@@ -10,10 +10,10 @@ all: build ## Build everything and start the control plane
 	@$(BIN)/picoshift up
 
 build: ## Build picoshift and the upstream programs that it starts
-	@cargo build --release --locked -p picoshift -p picoshift-apiserver
+	@cargo build --release --locked -p picoshift -p picoshift-apiserver -p picoshift-controllers
 	@mkdir -p $(BIN)
 	@# By renaming, since the file of a running program cannot be written; only what changed, for a running one to be kept.
-	@for program in picoshift picoshift-apiserver; do \
+	@for program in picoshift picoshift-apiserver picoshift-controllers; do \
 	  cmp -s "target/release/$$program" "$(BIN)/$$program" && continue; \
 	  install -m 0755 "target/release/$$program" "$(BIN)/.$$program.new" && \
 	  mv -f "$(BIN)/.$$program.new" "$(BIN)/$$program"; \
@@ -34,7 +34,7 @@ bench: build ## Measure our Routes and ImageStreams beside the same objects as C
 	@PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
 
 conformance: ## Run only the Go clients of others against a control plane
-	@cargo build -p picoshift -p picoshift-apiserver
+	@cargo build -p picoshift -p picoshift-apiserver -p picoshift-controllers
 	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go
 
 teardown: ## End the control plane; data is kept (bin/picoshift down --purge removes it)

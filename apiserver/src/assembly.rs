@@ -85,28 +85,22 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         .await
         .context("cannot load routes")?;
 
-    let images = image::start(image::Ingredients {
-        client: client.clone(),
-        engine: Arc::clone(&store),
-        authorizer: Arc::clone(&authorizer),
-        admission: Arc::clone(&admission),
-        hostnames,
-    })
-    .await
-    .context("cannot load image streams")?;
-
     // Before the groups are loaded, which it is told of.
-    let projects = project::start(client, authorizer, &memberships, project::Config::default());
+    let projects =
+        project::start(client.clone(), Arc::clone(&authorizer), &memberships, project::Config::default());
     let readiness = projects.readiness;
     checks.add("project-visibility-synced", Shown::OnlyReady, move || {
         readiness.check().map_err(|status| status.message)
     });
 
     let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
+    let images = image::start(image::Ingredients { client, engine: store, authorizer, admission, hostnames })
+        .await
+        .context("cannot load image streams")?;
 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
-    storages.extend(images.storages);
     storages.extend(users);
+    storages.extend(images.storages);
     Ok(Assembly { endpoints: endpoints(storages)?, engine, feeds: projects.feed })
 }
 

@@ -1,6 +1,5 @@
 //! `picoshift-apiserver`: reads flags, connects to kube-apiserver, serves until SIGTERM.
 
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -22,19 +21,18 @@ use picoshift_machinery::drain::Drain;
 use picoshift_machinery::listener::Limits;
 use picoshift_machinery::readiness::{Checks, Shown};
 use picoshift_machinery::tls::ServingCertificate;
-use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use picoshift_machinery::{log, signals};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    start_log(&args)?;
+    log::start(&args.log_level, args.log_format == LogFormat::Json).context("--log-level")?;
     // kube's client takes the process's provider.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 
     let certificate = ServingCertificate::load(&args.tls_cert_file, &args.tls_private_key_file)?;
     let drain = Drain::new();
-    follow_signals(drain.clone(), Arc::clone(&certificate))?;
+    signals::follow(drain.clone(), Arc::clone(&certificate))?;
 
     let client = kube::Client::try_from(kube_config(&args).await?).context("cannot make a client")?;
     let checks = Checks::new();
@@ -82,17 +80,6 @@ async fn main() -> anyhow::Result<()> {
     assembly.engine.shutdown().context("the store did not close")
 }
 
-fn start_log(args: &Args) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&args.log_level).context("--log-level")?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let log = log.with_ansi(std::io::stderr().is_terminal());
-    match args.log_format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
-    }
-    Ok(())
-}
-
 async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {
     match &args.kubeconfig {
         Some(path) => {
@@ -102,26 +89,4 @@ async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {
         }
         None => kube::Config::infer().await.context("no kube-apiserver is known"),
     }
-}
-
-/// SIGTERM and SIGINT drain; SIGHUP reads the serving certificate again.
-fn follow_signals(drain: Drain, certificate: Arc<ServingCertificate>) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hang_up.recv() => match certificate.reload_if_changed() {
-                    Ok(new) => tracing::info!(new, "serving certificate looked at"),
-                    Err(error) => tracing::warn!(%error, "the serving certificate stays as it was"),
-                },
-            }
-        }
-        tracing::info!("draining");
-        drain.start();
-    });
-    Ok(())
 }

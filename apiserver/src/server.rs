@@ -16,7 +16,6 @@ use crate::authz::CachedAuthorizer;
 
 pub mod chain;
 pub mod endpoints;
-pub mod health;
 pub mod in_flight;
 pub mod long_running;
 pub mod metrics;

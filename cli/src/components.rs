@@ -5,6 +5,7 @@ mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
 mod picoshift_apiserver;
+mod picoshift_controllers;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::binaries::{Binaries, Program};
+use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::settings::Settings;
 
@@ -26,6 +28,8 @@ pub(crate) enum Component {
     KubeApiserver,
     /// The OpenShift API groups
     PicoshiftApiserver,
+    /// OpenShift's controllers
+    PicoshiftControllers,
     /// Kubernetes' controllers
     KubeControllerManager,
     /// Kubernetes' scheduler
@@ -39,17 +43,18 @@ pub(crate) const ETCD_PEER_PORT: u16 = 2380;
 
 impl Component {
     /// All of them, in the order of their start.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::PicoshiftApiserver,
+        Self::PicoshiftControllers,
         Self::KubeControllerManager,
         Self::KubeScheduler,
     ];
 
     /// The order of their end: each group ends before the next, since it uses the next.
     pub(crate) const STOP_ORDER: [&[Self]; 4] = [
-        &[Self::KubeScheduler, Self::KubeControllerManager],
+        &[Self::KubeScheduler, Self::KubeControllerManager, Self::PicoshiftControllers],
         &[Self::PicoshiftApiserver],
         &[Self::KubeApiserver],
         &[Self::Etcd],
@@ -61,6 +66,7 @@ impl Component {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
             Self::PicoshiftApiserver => "picoshift-apiserver",
+            Self::PicoshiftControllers => "picoshift-controllers",
             Self::KubeControllerManager => "kube-controller-manager",
             Self::KubeScheduler => "kube-scheduler",
         }
@@ -72,6 +78,7 @@ impl Component {
             Self::Etcd => 2379,
             Self::KubeApiserver => 6443,
             Self::PicoshiftApiserver => 8443,
+            Self::PicoshiftControllers => 8444,
             Self::KubeControllerManager => 10257,
             Self::KubeScheduler => 10259,
         }
@@ -80,7 +87,9 @@ impl Component {
     /// Where it says that it is healthy.
     pub(crate) fn health_path(self) -> &'static str {
         match self {
-            Self::Etcd | Self::KubeApiserver | Self::PicoshiftApiserver => "/readyz",
+            Self::Etcd | Self::KubeApiserver | Self::PicoshiftApiserver | Self::PicoshiftControllers => {
+                "/readyz"
+            }
             Self::KubeControllerManager | Self::KubeScheduler => "/healthz",
         }
     }
@@ -98,16 +107,33 @@ impl Component {
         match self {
             Self::Etcd => Some(Program::Etcd),
             Self::KubeApiserver => Some(Program::KubeApiserver),
-            Self::PicoshiftApiserver => None,
+            Self::PicoshiftApiserver | Self::PicoshiftControllers => None,
             Self::KubeControllerManager => Some(Program::KubeControllerManager),
             Self::KubeScheduler => Some(Program::KubeScheduler),
         }
     }
 }
 
-/// Fails unless our own server is installed.
+/// Our own programs.
+const OURS: [Component; 2] = [Component::PicoshiftApiserver, Component::PicoshiftControllers];
+
+/// Fails unless our own programs are installed.
 pub(crate) fn installed() -> Result<()> {
-    picoshift_apiserver::program().map(drop)
+    OURS.into_iter().try_for_each(|component| beside_us(component).map(drop))
+}
+
+/// A program of ours and its version: they are built and installed together.
+fn beside_us(component: Component) -> Result<(PathBuf, String)> {
+    let this = std::env::current_exe().context("cannot tell where this program is")?;
+    let program = this.with_file_name(component.name());
+    if program.is_file() {
+        return Ok((program, format!("v{}", env!("CARGO_PKG_VERSION"))));
+    }
+    Err(Failure::new(
+        format!("{} is missing", program.display()),
+        "`make all` in picoshift's source builds and installs all of them; or put it beside the command `picoshift`",
+    )
+    .into())
 }
 
 /// How a component is to run.
@@ -140,6 +166,7 @@ impl Plan {
             Component::Etcd => etcd::flags(&mut flags, paths, settings)?,
             Component::KubeApiserver => kube_apiserver::flags(&mut flags, paths, settings)?,
             Component::PicoshiftApiserver => picoshift_apiserver::flags(&mut flags, paths, settings)?,
+            Component::PicoshiftControllers => picoshift_controllers::flags(&mut flags, paths, settings)?,
             Component::KubeControllerManager => kube_controller_manager::flags(&mut flags, paths, settings)?,
             Component::KubeScheduler => kube_scheduler::flags(&mut flags, paths, settings)?,
         }
@@ -148,7 +175,7 @@ impl Plan {
                 let binary = binaries.get(program)?;
                 (binary.path.clone(), binary.version.clone())
             }
-            None => picoshift_apiserver::program()?,
+            None => beside_us(component)?,
         };
         Ok(Self {
             component,

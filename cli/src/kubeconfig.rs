@@ -60,7 +60,14 @@ impl Access {
 /// Writes the kubeconfigs of the administrator and of the components.
 pub(crate) fn write_all(paths: &Paths, kube_apiserver: u16, picoshift_apiserver: u16) -> Result<()> {
     let server = format!("https://127.0.0.1:{kube_apiserver}");
-    for user in ["admin", "kube-controller-manager", "kube-scheduler", "openshift-apiserver"] {
+    let users = [
+        "admin",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "openshift-apiserver",
+        "openshift-controller-manager",
+    ];
+    for user in users {
         let access = Access::new(&server, user, paths)?;
         write_if_changed(&paths.kubeconfig(user), access.to_yaml().as_bytes(), 0o600)?;
     }

@@ -1,8 +1,9 @@
 //! `picoshift`: an OpenShift-like control plane on this machine, by one command.
 //!
 //! In come the command line, the environment and the state directory; out go processes (etcd, kube-apiserver,
-//! kube-controller-manager, kube-scheduler, picoshift-apiserver), their certificates and configuration, objects in the
-//! cluster, and a context in the user's kubeconfig. Every command converges: it looks at what is there and does the rest.
+//! kube-controller-manager, kube-scheduler, picoshift-apiserver, picoshift-controllers), their certificates and
+//! configuration, objects in the cluster, and a context in the user's kubeconfig. Every command converges: it looks at
+//! what is there and does the rest.
 
 mod apply;
 mod args;

@@ -7,12 +7,17 @@ use serde_json::{Value, json};
 use crate::paths::Paths;
 use crate::yaml;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 10] = [
     include_str!("../../deploy/apiserver/namespace.yaml"),
     include_str!("../../deploy/apiserver/rbac.yaml"),
     include_str!("../../deploy/apiserver/service.yaml"),
     include_str!("../../deploy/apiserver/apiservices.yaml"),
+    include_str!("../../deploy/controllers/namespace.yaml"),
+    include_str!("../../deploy/controllers/rbac.yaml"),
     include_str!("../../deploy/rbac/bootstrap.yaml"),
+    include_str!("../../deploy/rbac/images.yaml"),
+    include_str!("../../deploy/rbac/cluster.yaml"),
+    include_str!("../../deploy/rbac/shared-resources.yaml"),
 ];
 
 /// The objects, in an order in which they can be made.
@@ -75,12 +80,25 @@ mod tests {
 
     #[test]
     fn the_kustomizations_name_every_file() {
-        let apiserver = include_str!("../../deploy/apiserver/kustomization.yaml");
-        let rbac = include_str!("../../deploy/rbac/kustomization.yaml");
-        for file in ["namespace.yaml", "rbac.yaml", "service.yaml", "apiservices.yaml"] {
-            assert!(apiserver.contains(file));
+        let whole = include_str!("../../deploy/kustomization.yaml");
+        let folders = [
+            ("apiserver", include_str!("../../deploy/apiserver/kustomization.yaml")),
+            ("controllers", include_str!("../../deploy/controllers/kustomization.yaml")),
+            ("rbac", include_str!("../../deploy/rbac/kustomization.yaml")),
+        ];
+        let mut named: usize = 0;
+        for (folder, kustomization) in folders {
+            assert!(whole.contains(&format!("- {folder}\n")));
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(folder);
+            for entry in std::fs::read_dir(path).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                if name != "kustomization.yaml" {
+                    assert!(kustomization.contains(&format!("- {name}\n")), "{folder}/{name}");
+                    named += 1;
+                }
+            }
         }
-        assert!(rbac.contains("bootstrap.yaml"));
+        assert_eq!(named, FILES.len());
     }
 
     #[test]
@@ -90,7 +108,7 @@ mod tests {
         for service in of_kind("Service") {
             assert_eq!(service["spec"]["ports"][0]["port"], 18443);
         }
-        assert_eq!(of_kind("APIService").count(), 2);
+        assert!(of_kind("APIService").count() >= 3);
         for api_service in of_kind("APIService") {
             assert_eq!(api_service["spec"]["service"]["port"], 18443);
             assert_eq!(api_service["spec"]["caBundle"], "Q0E=");
@@ -113,23 +131,45 @@ mod tests {
 
     #[test]
     fn openshift_rules_name_both_groups() {
-        for object in all().iter().filter(|object| object["kind"] == "ClusterRole") {
-            for rule in object["rules"].as_array().into_iter().flatten() {
-                let groups = rule["apiGroups"].as_array().unwrap();
-                let openshift = groups.iter().any(|group| group.as_str().unwrap().ends_with("openshift.io"));
-                assert!(!openshift || groups.iter().any(|group| group == ""), "{rule}");
+        let objects = all();
+        let is_bootstrap = |object: &&Value| {
+            let kept = &object["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"];
+            kept == "true" && (object["kind"] == "ClusterRole" || object["kind"] == "Role")
+        };
+        let mut openshift = 0;
+        for rule in
+            objects.iter().filter(is_bootstrap).flat_map(|object| object["rules"].as_array()).flatten()
+        {
+            let Some(groups) = rule["apiGroups"].as_array() else { continue };
+            if groups.iter().any(|group| group.as_str().unwrap().ends_with(".openshift.io")) {
+                assert!(groups.iter().any(|group| group == ""), "{rule}");
+                openshift += 1;
             }
+        }
+        assert!(openshift > 40, "{openshift}");
+    }
+
+    /// By this annotation an administrator says whether a role follows OpenShift's.
+    #[test]
+    fn bootstrap_roles_are_kept_up_to_date() {
+        for object in FILES[FILES.len() - 4..].iter().flat_map(|file| yaml::documents(file).unwrap()) {
+            let kept = &object["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"];
+            assert!(kept == "true" || object["kind"] == "Namespace", "{object}");
         }
     }
 
     #[test]
-    fn our_server_may_bind_the_admin_role_only() {
+    fn our_servers_may_bind_only_what_they_have_to() {
         let objects = all();
-        let bind = rules(&objects, "system:openshift:picoshift-apiserver").iter().filter(|rule| {
-            rule["verbs"].as_array().unwrap().iter().any(|verb| verb == "bind" || verb == "*")
-        });
-        for rule in bind {
-            assert_eq!(rule["resourceNames"], json!(["admin"]));
-        }
+        let bound = |role: &str| {
+            let rules = rules(&objects, role).iter().filter(|rule| {
+                rule["verbs"].as_array().unwrap().iter().any(|verb| verb == "bind" || verb == "*")
+            });
+            rules.map(|rule| rule["resourceNames"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(bound("system:openshift:picoshift-apiserver"), [json!(["admin"])]);
+        let default = json!(["system:image-puller", "system:image-builder", "system:deployer"]);
+        assert_eq!(bound("system:openshift:controller:default-role-bindings"), [default]);
+        assert!(bound("system:openshift:controller:image-import").is_empty());
     }
 }

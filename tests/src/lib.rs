@@ -7,6 +7,7 @@
 
 pub mod actor;
 pub mod control_plane;
+pub mod controllers;
 pub mod eventually;
 pub mod home;
 pub mod http;

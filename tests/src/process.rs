@@ -12,6 +12,8 @@ const KILLED_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Name of our server in `picoshift status`.
 pub const OUR_SERVER: &str = "picoshift-apiserver";
+/// Name of our controllers in `picoshift status`.
+pub const OUR_CONTROLLERS: &str = "picoshift-controllers";
 /// Name of kube-apiserver in `picoshift status`.
 pub const KUBE_APISERVER: &str = "kube-apiserver";
 /// Name of kube-controller-manager in `picoshift status`.

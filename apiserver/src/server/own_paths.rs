@@ -2,11 +2,12 @@
 
 use http::{Method, Response};
 use picoshift_machinery::body::Body;
+use picoshift_machinery::health;
 use picoshift_machinery::readiness::Probe;
 use picoshift_machinery::request_info::RequestInfo;
 
 use super::metrics::Target;
-use super::{Endpoints, Parts, health, respond, version};
+use super::{Endpoints, Parts, respond, version};
 use crate::authz::projects_webhook;
 
 /// Probes: no place needed, they must be answered.

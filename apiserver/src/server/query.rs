@@ -1,10 +1,9 @@
 //! The parts of a query string that the server itself looks at.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use percent_encoding::percent_decode_str;
 use picoshift_machinery::names::path_segment;
+use picoshift_machinery::query::pairs;
 use picoshift_machinery::selector::FieldSelector;
 
 /// What a query says about how the request is to be treated.
@@ -54,22 +53,6 @@ impl Query {
             .map(|time| time.filter(|time| !time.is_zero()))
             .map_err(|why| format!("invalid timeout specified in the request URL - time: {why}"))
     }
-}
-
-/// The decoded pairs of a query string.
-pub fn pairs(query: Option<&str>) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
-    query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decoded(key), decoded(value))
-    })
-}
-
-fn decoded(text: &str) -> Cow<'_, str> {
-    if text.contains('+') {
-        let spaced = text.replace('+', " ");
-        return Cow::Owned(percent_decode_str(&spaced).decode_utf8_lossy().into_owned());
-    }
-    percent_decode_str(text).decode_utf8_lossy()
 }
 
 /// Reads a duration as Go prints it: `1m30s`, `500ms`, `1.5h`, `0`. Negative ones give `None`.

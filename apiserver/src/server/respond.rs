@@ -1,13 +1,13 @@
 //! Answers that the server itself gives.
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use http_body::Body as _;
 use picoshift_machinery::Status;
 use picoshift_machinery::body::{Body, empty, full};
+use picoshift_machinery::plain::nosniff;
+pub use picoshift_machinery::plain::{not_found, plain_error, text};
 use serde::Serialize;
-
-const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
 /// A response with a content type.
 fn with(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
@@ -31,9 +31,7 @@ pub fn status(status: &Status) -> Response<Body> {
 /// 403, with the header that kube-apiserver adds to it.
 #[must_use]
 pub fn forbidden(why: &Status) -> Response<Body> {
-    let mut response = status(why);
-    response.headers_mut().insert(NOSNIFF, HeaderValue::from_static("nosniff"));
-    response
+    nosniff(status(why))
 }
 
 /// A value as JSON with a line end, as the generic server writes it.
@@ -55,26 +53,6 @@ pub fn pretty_json(value: &impl Serialize) -> Response<Body> {
     }
 }
 
-/// Plain text.
-pub fn text(code: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Body> {
-    with(code, "text/plain; charset=utf-8", full(text))
-}
-
-/// An error in plain text, as Go's `http.Error` writes it.
-#[must_use]
-pub fn plain_error(code: StatusCode, message: &str) -> Response<Body> {
-    let mut response = text(code, format!("{message}\n"));
-    response.headers_mut().insert(NOSNIFF, HeaderValue::from_static("nosniff"));
-    response
-}
-
-/// Plain text that browsers must not guess about.
-pub fn plain(body: impl Into<bytes::Bytes>) -> Response<Body> {
-    let mut response = text(StatusCode::OK, body);
-    response.headers_mut().insert(NOSNIFF, HeaderValue::from_static("nosniff"));
-    response
-}
-
 /// 500 of the server's own making, in the words of the generic API server.
 #[must_use]
 pub fn internal_error(uri: &str, message: &str) -> Response<Body> {
@@ -90,12 +68,6 @@ pub fn too_many_requests() -> Response<Body> {
         plain_error(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
-}
-
-/// 404 for a path that nothing answers.
-#[must_use]
-pub fn not_found() -> Response<Body> {
-    plain_error(StatusCode::NOT_FOUND, "404 page not found")
 }
 
 /// The head of a response without its body, for HEAD.

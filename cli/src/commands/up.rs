@@ -114,8 +114,9 @@ impl Up<'_> {
     async fn start(&self) -> Result<()> {
         let plans =
             Component::ALL.map(|component| Plan::new(component, self.paths, self.settings, self.binaries));
-        let [etcd, kube_apiserver, picoshift_apiserver, controller_manager, scheduler] = plans;
-        let (etcd, kube_apiserver, picoshift_apiserver) = (etcd?, kube_apiserver?, picoshift_apiserver?);
+        let [etcd, kube_apiserver, picoshift_apiserver, ours, controller_manager, scheduler] = plans;
+        let (etcd, kube_apiserver, picoshift_apiserver, ours) =
+            (etcd?, kube_apiserver?, picoshift_apiserver?, ours?);
         let (controller_manager, scheduler) = (controller_manager?, scheduler?);
 
         let etcd = self.bring_up(&etcd).await?;
@@ -130,26 +131,28 @@ impl Up<'_> {
                 // Our server needs its roles to become ready, and its groups are registered only then: kube-apiserver
                 // would log what it cannot reach.
                 let granted = apply::apply(&client, &roles).await?;
-                let server = self.bring_up(&picoshift_apiserver).await?;
-                self.register(&client, &apis, granted, server).await
+                let server = async {
+                    let server = self.bring_up(&picoshift_apiserver).await?;
+                    self.register(&client, &apis, granted, server).await
+                };
+                // Our controllers need theirs, and do not wait for the groups.
+                tokio::try_join!(server, self.bring_up(&ours))
             };
             let controllers = self.bring_up(&controller_manager);
-            let (server, mut controllers, scheduler) =
+            let ((server, ours), mut controllers, scheduler) =
                 tokio::try_join!(served, controllers, self.bring_up(&scheduler))?;
             self.await_roles(&client, &mut controllers).await?;
-            Ok::<_, anyhow::Error>((server, controllers, scheduler))
+            Ok::<_, anyhow::Error>([server, ours, controllers, scheduler])
         };
         // Whatever else is under way, the end of what it all needs is told first.
         let (mut etcd, mut kube_apiserver) = (etcd, kube_apiserver);
-        let (server, controllers, scheduler) = tokio::select! {
+        let others = tokio::select! {
             biased;
             err = etcd.failed(self.paths) => return Err(err),
             err = kube_apiserver.failed(self.paths) => return Err(err),
             done = everything_else => done?,
         };
-        let fresh =
-            [etcd, kube_apiserver, server, controllers, scheduler].iter().any(|running| running.fresh);
-        if !fresh {
+        if ![etcd, kube_apiserver].iter().chain(&others).any(|running| running.fresh) {
             self.progress.say("everything was running already");
         }
         Ok(())

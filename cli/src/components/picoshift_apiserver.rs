@@ -1,11 +1,8 @@
 //! Our own API server, installed beside this program.
 
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{Component, Flags, port};
-use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::settings::{INGRESS_DOMAIN, Settings};
 
@@ -18,18 +15,4 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.set("data-file", paths.data("apiserver/store.redb").display());
     flags.set("ingress-domain", settings.ingress_domain.as_deref().unwrap_or(INGRESS_DOMAIN));
     Ok(())
-}
-
-/// The program and its version: both of ours are built and installed together.
-pub(super) fn program() -> Result<(PathBuf, String)> {
-    let this = std::env::current_exe().context("cannot tell where this program is")?;
-    let program = this.with_file_name(Component::PicoshiftApiserver.name());
-    if program.is_file() {
-        return Ok((program, format!("v{}", env!("CARGO_PKG_VERSION"))));
-    }
-    Err(Failure::new(
-        format!("{} is missing", program.display()),
-        "`make all` in picoshift's source builds and installs both; or put it beside the command `picoshift`",
-    )
-    .into())
 }

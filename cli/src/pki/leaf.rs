@@ -62,6 +62,7 @@ pub(crate) const LEAVES: &[Leaf] = &[
     client("kube-scheduler", "system:kube-scheduler", None),
     client("kubelet-client", "kube-apiserver-kubelet-client", None),
     client("openshift-apiserver", "system:openshift-apiserver", None),
+    client("openshift-controller-manager", "system:openshift-controller-manager", None),
     client("authorization-webhook", "system:picoshift:authorization-webhook", None),
     server(
         "kube-apiserver-serving",
@@ -76,6 +77,7 @@ pub(crate) const LEAVES: &[Leaf] = &[
     server("kube-controller-manager-serving", &[]),
     server("kube-scheduler-serving", &[]),
     server("openshift-apiserver-serving", &["openshift-apiserver.openshift-apiserver.svc"]),
+    server("openshift-controller-manager-serving", &[]),
     Leaf { authority: Authority::FrontProxy, ..client("front-proxy-client", "front-proxy-client", None) },
     Leaf { authority: Authority::Etcd, usage: Usage::Both, ..server("etcd-server", &[]) },
     Leaf { authority: Authority::Etcd, ..client("etcd-client", "kube-apiserver-etcd-client", None) },

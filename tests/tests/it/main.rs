@@ -1,7 +1,10 @@
 //! What "done" means, tried on a real control plane: one file per promise.
 
+mod bootstrap_roles;
+mod controllers;
 mod garbage_collector;
 mod identity;
+mod image_streams;
 mod kubectl;
 mod lifecycle;
 mod network;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use http::{Response, StatusCode};
-use picoshift_machinery::body::Body;
-use picoshift_machinery::field_error::quote;
-use picoshift_machinery::readiness::{Checks, Probe};
 
-use super::query::pairs;
-use super::respond;
+use crate::body::Body;
+use crate::field_error::quote;
+use crate::plain;
+use crate::query::pairs;
+use crate::readiness::{Checks, Probe};
 
 /// The probe of a path, with the name of a single check if there is one.
 #[must_use]
@@ -25,10 +25,10 @@ pub fn answer(checks: &Checks, probe: Probe, name: Option<&str>, query: Option<&
     match name {
         None => all(checks, probe, query),
         Some(name) => match checks.of(probe).into_iter().find(|check| check.name == name) {
-            None => respond::not_found(),
+            None => plain::not_found(),
             Some(check) => match check.run() {
-                Ok(()) => respond::text(StatusCode::OK, "ok"),
-                Err(why) => respond::plain_error(
+                Ok(()) => plain::text(StatusCode::OK, "ok"),
+                Err(why) => plain::plain_error(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     &format!("internal server error: {why}"),
                 ),
@@ -72,24 +72,21 @@ fn all(checks: &Checks, probe: Probe, query: Option<&str>) -> Response<Body> {
     }
     if !failed.is_empty() {
         tracing::debug!(probe = word, failed = failed.join("; "), "check failed");
-        return respond::plain_error(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            &format!("{lines}{word} check failed"),
-        );
+        return plain::plain_error(StatusCode::INTERNAL_SERVER_ERROR, &format!("{lines}{word} check failed"));
     }
     if pairs(query).any(|(key, _)| key == "verbose") {
-        respond::plain(format!("{lines}{word} check passed\n"))
+        plain::ok(format!("{lines}{word} check passed\n"))
     } else {
-        respond::plain("ok")
+        plain::ok("ok")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt;
-    use picoshift_machinery::readiness::Shown;
 
     use super::*;
+    use crate::readiness::Shown;
 
     async fn ask(checks: &Checks, path: &str, query: &str) -> (u16, String) {
         let (probe, name) = probe(path).unwrap();

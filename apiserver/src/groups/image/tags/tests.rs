@@ -1,0 +1,3 @@
+//! Tests of the computed resources.
+
+mod rendering;

@@ -1,0 +1,18 @@
+//! Our own controllers, installed beside this program.
+
+use anyhow::Result;
+
+use super::{Component, Flags, port};
+use crate::paths::Paths;
+use crate::settings::Settings;
+
+pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Result<()> {
+    flags.set("bind-address", "127.0.0.1");
+    flags.set("secure-port", port(settings, Component::PicoshiftControllers)?);
+    flags.input("tls-cert-file", paths.pki("openshift-controller-manager-serving.crt"));
+    flags.input("tls-private-key-file", paths.pki("openshift-controller-manager-serving.key"));
+    flags.input("kubeconfig", paths.kubeconfig("openshift-controller-manager"));
+    // There is one such process per state directory: when it is started anew it goes on at once.
+    flags.set("leader-elect-identity", "picoshift");
+    Ok(())
+}
