@@ -18,6 +18,11 @@ mod images;
 mod mappings;
 mod signatures;
 
+#[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
+mod testing;
+
 use std::sync::Arc;
 
 use kube::Client;
