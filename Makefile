@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: all build test check bench teardown conformance clean help
+.PHONY: all build test check advisories bench teardown conformance clean help
 
 BIN := $(CURDIR)/bin
 
@@ -25,6 +25,9 @@ test: ## Run every check and test, those on a real control plane too
 
 check: ## Run the checks that need no control plane
 	@hack/test check
+
+advisories: ## Look for known vulnerabilities in what we depend on (needs GitHub)
+	@hack/cargo-deny check advisories
 
 bench: build ## Measure our Routes beside the same objects as a CRD
 	@cargo build --release -p picoshift-tests --bin bench

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use bytes::Bytes;
 use http::{HeaderMap, Request, Response, header};
 use hyper::body::Incoming;
 use kube::Client;
@@ -14,9 +13,10 @@ use picoshift_machinery::readiness::{Checks, Shown};
 use tokio::task::JoinSet;
 
 use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, OwnerReferences};
+use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
 use crate::discovery::Discovery;
-use crate::groups::{image, project, route};
+use crate::groups::{image, project, route, user};
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -24,16 +24,15 @@ use crate::rest::query::{self, Query};
 use crate::rest::{Handler, RequestContext, Storage};
 use crate::schema::Schemas;
 use crate::server::{Endpoint, Endpoints, respond};
+use crate::store::Engine;
 use crate::store::embedded::{Embedded, Options};
-use crate::store::{Engine, Expect, Write};
-
-/// Key of the write that begins a new store; no resource has it.
-const FIRST_KEY: &str = "store/begun";
 
 /// What the groups are made from.
 pub struct Ingredients<'a> {
     /// Client of kube-apiserver under the server's own identity.
     pub client: Client,
+    /// Who is in which group; filled from the store.
+    pub memberships: Arc<Memberships>,
     /// Who may what.
     pub authorizer: Arc<dyn Authorizer>,
     /// File of the embedded store.
@@ -61,7 +60,8 @@ pub struct Assembly {
 /// # Errors
 /// When the store cannot be opened or read; nothing is served then.
 pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> {
-    let Ingredients { client, authorizer, data_file, ingress_domain, hostnames, checks } = ingredients;
+    let Ingredients { client, memberships, authorizer, data_file, ingress_domain, hostnames, checks } =
+        ingredients;
     let engine = open_store(data_file).await?;
     let store = Arc::clone(&engine);
     // A restart is the remedy, so all three probes show it.
@@ -81,27 +81,24 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
 
     let strategy = route::RouteStrategy::new(Arc::clone(&authorizer), ingress_domain);
     let store = Arc::clone(&engine) as Arc<dyn Engine>;
-    let routes = Registry::start(store, Arc::new(strategy), Arc::clone(&admission))
+    let routes = Registry::start(Arc::clone(&store), Arc::new(strategy), Arc::clone(&admission))
         .await
         .context("cannot load routes")?;
 
-    let images = image::start(image::Ingredients {
-        client: client.clone(),
-        engine: Arc::clone(&engine) as Arc<dyn Engine>,
-        authorizer: Arc::clone(&authorizer),
-        admission,
-        hostnames,
-    })
-    .await
-    .context("cannot load image streams")?;
-
-    let projects = project::start(client, authorizer, project::Config::default());
+    // Before the groups are loaded, which it is told of.
+    let projects = project::start(client.clone(), Arc::clone(&authorizer), &memberships, project::Config::default());
     let readiness = projects.readiness;
     checks.add("project-visibility-synced", Shown::OnlyReady, move || {
         readiness.check().map_err(|status| status.message)
     });
 
+    let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
+    let images = image::start(image::Ingredients { client, engine: store, authorizer, admission, hostnames })
+        .await
+        .context("cannot load image streams")?;
+
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
+    storages.extend(users);
     storages.extend(images.storages);
     Ok(Assembly { endpoints: endpoints(storages)?, engine, feeds: projects.feed })
 }
@@ -140,11 +137,6 @@ async fn open_store(path: &Path) -> anyhow::Result<Arc<Embedded>> {
     let engine = tokio::task::spawn_blocking(move || Embedded::open(&owned, Options::default()))
         .await?
         .with_context(|| format!("cannot open the store {}", path.display()))?;
-    if engine.revision() == 0 {
-        // A list of a new store must not answer resourceVersion 0: a watch from there means "from anywhere".
-        let first = Write { key: FIRST_KEY.into(), expect: Expect::Absent, value: Some(Bytes::new()) };
-        engine.submit(first)?.done.await.context("cannot begin the store")?;
-    }
     Ok(engine)
 }
 

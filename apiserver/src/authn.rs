@@ -16,6 +16,7 @@ use rustls::pki_types::UnixTime;
 pub mod client_certificate;
 pub mod extension_config;
 pub mod impersonation;
+pub mod memberships;
 pub mod request_header;
 pub mod token_review;
 
@@ -52,8 +53,14 @@ impl Identity {
     /// An identity.
     #[must_use]
     pub fn new(user: UserInfo, method: Method) -> Self {
+        Self::of(Arc::new(user), method)
+    }
+
+    /// An identity of a user that is shared already.
+    #[must_use]
+    pub fn of(user: Arc<UserInfo>, method: Method) -> Self {
         let hash = user_hash(&user);
-        Self { user: Arc::new(user), method, hash }
+        Self { user, method, hash }
     }
 
     /// An identity of a user that authenticated: in `system:authenticated`, unless it is anonymous after all.

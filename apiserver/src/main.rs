@@ -10,6 +10,7 @@ use picoshift_apiserver::args::{Args, LogFormat};
 use picoshift_apiserver::assembly::{Ingredients, assemble};
 use picoshift_apiserver::authn::Authenticator;
 use picoshift_apiserver::authn::extension_config::{self, ExtensionConfig};
+use picoshift_apiserver::authn::memberships::Memberships;
 use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticator};
 use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview};
 use picoshift_apiserver::groups::image::Hostnames;
@@ -45,8 +46,10 @@ async fn main() -> anyhow::Result<()> {
     let authorizer =
         CachedAuthorizer::new(Arc::new(KubeAccessReview::new(client.clone())), Arc::clone(&metrics));
     let authorizer = Arc::new(authorizer);
+    let memberships = Arc::new(Memberships::new());
     let assembly = assemble(Ingredients {
         client,
+        memberships: Arc::clone(&memberships),
         authorizer: Arc::clone(&authorizer) as Arc<dyn Authorizer>,
         data_file: &args.data_file,
         ingress_domain: &args.ingress_domain,
@@ -59,6 +62,7 @@ async fn main() -> anyhow::Result<()> {
     .await?;
     let parts = Parts {
         authenticator: Authenticator::new(extension, tokens),
+        memberships,
         authorizer,
         endpoints: assembly.endpoints,
         checks,

@@ -106,6 +106,10 @@ pub struct Resource {
     pub columns: &'static [Column],
     /// Field selectors that are understood, beside `metadata.name` and (namespaced) `metadata.namespace`.
     pub field_labels: &'static [&'static str],
+    /// Whether the garbage collector deals with the kind. Where not, its lists and watches are empty for it, and a delete
+    /// adds none of its finalizers: OpenShift patches kube-controller-manager to leave these kinds out, and gives them
+    /// the garbage collection policy Unsupported.
+    pub garbage_collected: bool,
     /// Name of the schema in the OpenAPI document, for example `com.github.openshift.api.route.v1.Route`.
     pub schema: &'static str,
 }

@@ -11,6 +11,7 @@ use picoshift_machinery::readiness::{Checks, Latch, Shown};
 use picoshift_machinery::tls::{ServingCertificate, server_config};
 
 use crate::authn::Authenticator;
+use crate::authn::memberships::Memberships;
 use crate::authz::CachedAuthorizer;
 
 pub mod chain;
@@ -68,6 +69,8 @@ impl ServerConfig {
 pub struct Parts {
     /// Who asks.
     pub authenticator: Authenticator,
+    /// Which groups they are in.
+    pub memberships: Arc<Memberships>,
     /// Who may.
     pub authorizer: Arc<CachedAuthorizer>,
     /// What answers.

@@ -1,7 +1,8 @@
 //! What an engine must promise, and the types it speaks in. The embedded engine is in `store/embedded`.
 //!
 //! An engine is an ordered map of keys to values with one counter, the revision, as etcd's:
-//! - every committed change has a revision of its own, higher than all before it, across restarts and crashes;
+//! - every committed change has a revision of its own, higher than all before it, across restarts and crashes; a
+//!   store without a change is at a revision above 0, since 0 means "any" to those who read a list and watch from it;
 //! - [`Engine::submit`] checks its precondition against all writes submitted before it and fixes the revision at
 //!   once; the write becomes visible and acknowledged only when it is durable, in the order of submission;
 //! - reads ([`Engine::get`], [`Engine::list`], [`Engine::revision`]) see durable state only;

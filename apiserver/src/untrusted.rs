@@ -14,7 +14,7 @@ use crate::authn::request_header::named_user;
 use crate::decode;
 use crate::groups::image::names;
 use crate::groups::image::reference::Reference;
-use crate::groups::route;
+use crate::groups::{route, user};
 use crate::registry::page::Continue;
 use crate::rest::patch;
 use crate::rest::query::{self, Listing, Query, WriteKind};
@@ -116,6 +116,11 @@ pub fn image_reference(text: &str) {
     }
 }
 
+/// Names of users, groups and identities: what is accepted stays in its place in a path.
+pub fn user_names(text: &str) {
+    user::names_are_harmless(text);
+}
+
 /// A client's certificate.
 pub fn certificate(der: &[u8]) {
     let _ = Subject::of(der);
@@ -165,6 +170,7 @@ mod tests {
             continue_token(&text);
             image_reference(&text);
             image_reference(&path);
+            user_names(&text);
         }
 
         #[test]

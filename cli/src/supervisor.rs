@@ -30,6 +30,11 @@ const TAIL: usize = 20;
 /// How much of each line is shown then.
 const LINE_CHARS: usize = 300;
 
+/// Beside a failure: the component was running when `up` found it, and ended since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{} was running and ended meanwhile", .0.name())]
+pub(crate) struct EndedMeanwhile(pub(crate) Component);
+
 /// What is kept about a component that was started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -185,7 +190,8 @@ impl Running {
     fn failure_at_end(&mut self, paths: &Paths) -> anyhow::Error {
         let status = self.child.as_mut().and_then(|child| child.wait().ok());
         let how = status.map_or_else(|| "ended".to_owned(), |status| format!("ended with {status}"));
-        self.failure(paths, &format!("{how} after {}", elapsed(self.since.elapsed())))
+        let failure = self.failure(paths, &format!("{how} after {}", elapsed(self.since.elapsed())));
+        if self.fresh { failure } else { failure.context(EndedMeanwhile(self.component)) }
     }
 
     fn failure(&self, paths: &Paths, what: &str) -> anyhow::Error {
@@ -302,6 +308,22 @@ mod tests {
         for running in [&mut first, &mut second] {
             running.child.as_mut().unwrap().wait().unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_what_was_running_is_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let (paths, plan) = plan(dir.path(), "exec sleep 1000");
+        let mut first = ensure(&plan, &paths).await.unwrap();
+        let mut found = ensure(&plan, &paths).await.unwrap();
+        first.handle.as_ref().unwrap().kill().unwrap();
+        let meanwhile = |err: &anyhow::Error| err.downcast_ref::<EndedMeanwhile>().copied();
+        let err = found.failed(&paths).await;
+        assert_eq!(meanwhile(&err), Some(EndedMeanwhile(Component::Etcd)));
+        assert!(err.downcast_ref::<Failure>().is_some(), "{err:#}");
+        assert_eq!(meanwhile(&first.failed(&paths).await), None);
+        assert!(ensure(&plan, &paths).await.unwrap().fresh, "what ended is started anew");
+        stop(Component::Etcd, &paths).await.unwrap();
     }
 
     #[tokio::test]

@@ -51,6 +51,19 @@ pub fn route_with_host(name: &str, host: &str) -> Value {
     route
 }
 
+/// Path of the image streams of a namespace.
+pub fn streams_path(namespace: &str) -> String {
+    format!("/apis/image.openshift.io/v1/namespaces/{namespace}/imagestreams")
+}
+
+/// An image stream with these spec tags.
+pub fn stream(name: &str, tags: &Value) -> Value {
+    json!({
+        "apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
+        "metadata": {"name": name}, "spec": {"tags": tags},
+    })
+}
+
 /// A namespace.
 pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})

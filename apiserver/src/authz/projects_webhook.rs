@@ -15,6 +15,7 @@ use picoshift_machinery::body::Body;
 use picoshift_machinery::{Status, UserInfo};
 
 use super::{Attributes, CachedAuthorizer, Decision, forbidden, is_project};
+use crate::authn::memberships::Memberships;
 use crate::authn::{Identity, Method};
 use crate::server::respond;
 
@@ -37,8 +38,12 @@ pub fn admit(caller: &Identity, verb: &str) -> Result<(), Status> {
     Err(forbidden(&caller.user, &path, ""))
 }
 
-/// Answers one question.
-pub async fn answer(authorizer: &CachedAuthorizer, body: &Bytes) -> Response<Body> {
+/// Answers one question, with the groups that the user is in counted.
+pub async fn answer(
+    authorizer: &CachedAuthorizer,
+    memberships: &Memberships,
+    body: &Bytes,
+) -> Response<Body> {
     let mut review = match serde_json::from_slice::<SubjectAccessReview>(body) {
         Ok(review) => review,
         Err(error) => {
@@ -47,21 +52,24 @@ pub async fn answer(authorizer: &CachedAuthorizer, body: &Bytes) -> Response<Bod
     };
     review.status = Some(match question(&review.spec) {
         None => SubjectAccessReviewStatus::default(),
-        Some((user, attributes)) => match authorizer.authorize_afresh(Arc::new(user), attributes).await {
-            Ok(Decision::Allow) => {
-                SubjectAccessReviewStatus { allowed: true, ..SubjectAccessReviewStatus::default() }
-            }
-            Ok(Decision::Deny { reason }) => SubjectAccessReviewStatus {
-                reason: (!reason.is_empty()).then_some(reason),
-                ..SubjectAccessReviewStatus::default()
-            },
-            Err(error) => SubjectAccessReviewStatus {
-                evaluation_error: Some(error.message),
-                ..SubjectAccessReviewStatus::default()
-            },
-        },
+        Some((user, attributes)) => {
+            let mut user = Arc::new(user);
+            memberships.join_user(&mut user);
+            said(authorizer.authorize_afresh(user, attributes).await)
+        }
     });
     respond::json(StatusCode::OK, &review)
+}
+
+fn said(decision: Result<Decision, Status>) -> SubjectAccessReviewStatus {
+    let nothing = SubjectAccessReviewStatus::default();
+    match decision {
+        Ok(Decision::Allow) => SubjectAccessReviewStatus { allowed: true, ..nothing },
+        Ok(Decision::Deny { reason }) => {
+            SubjectAccessReviewStatus { reason: (!reason.is_empty()).then_some(reason), ..nothing }
+        }
+        Err(error) => SubjectAccessReviewStatus { evaluation_error: Some(error.message), ..nothing },
+    }
 }
 
 /// The question to ask in the project's namespace; `None` when it is not ours to answer.

@@ -23,6 +23,7 @@ use self::kube_api::KubeApi;
 use self::request::ProjectRequests;
 use self::storage::Projects;
 use self::visibility::Visibility;
+use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
 use crate::resource::{Column, Resource, Verb};
 use crate::rest::Storage;
@@ -45,6 +46,7 @@ pub static PROJECTS: Resource = Resource {
         column("Status", "", "phase is the current lifecycle phase of the project"),
     ],
     field_labels: &["status.phase"],
+    garbage_collected: false,
     schema: "com.github.openshift.api.project.v1.Project",
 };
 
@@ -60,6 +62,7 @@ pub static PROJECT_REQUESTS: Resource = Resource {
     subresources: &[],
     columns: &[column("Status", "name", "Describes whether the user is allowed to create projectrequests")],
     field_labels: &[],
+    garbage_collected: true,
     schema: "com.github.openshift.api.project.v1.ProjectRequest",
 };
 
@@ -122,10 +125,17 @@ impl Readiness {
     }
 }
 
-/// Starts the group's watches on kube-apiserver. Must be called in a tokio runtime.
+/// Starts the group's watches on kube-apiserver, and follows who joins and leaves groups. Must be called in a tokio runtime.
 #[must_use]
-pub fn start(client: Client, authorizer: Arc<dyn Authorizer>, config: Config) -> Group {
+pub fn start(
+    client: Client,
+    authorizer: Arc<dyn Authorizer>,
+    memberships: &Memberships,
+    config: Config,
+) -> Group {
     let visibility = Arc::new(Visibility::new(config.log_capacity, config.patience));
+    let told = Arc::clone(&visibility);
+    memberships.on_change(move |change| told.change(|index| index.change_members(change)));
     let feed = feed::start(&client, &visibility);
     let api = KubeApi::new(client);
     Group {

@@ -38,7 +38,6 @@ pub fn begin(object: &mut Object, namespace: &str, uid: &str, now: &str) {
     }
     object.set_metadata("uid", uid);
     object.set_metadata("creationTimestamp", now);
-    object.set_metadata("generation", 1);
     if !namespace.is_empty() {
         object.set_metadata("namespace", namespace);
     }

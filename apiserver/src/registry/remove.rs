@@ -76,7 +76,10 @@ impl Registry {
                 ..Details::default()
             }))
         };
-        let finalizers = finalizers_after(old, options.propagation);
+        // For kinds that the garbage collector does not see, nobody would take its finalizers away.
+        let propagation =
+            if resource.garbage_collected { options.propagation } else { Some(Propagation::Background) };
+        let finalizers = finalizers_after(old, propagation);
         if finalizers.is_empty() {
             if !options.dry_run {
                 self.commit.write(Intent { key, current: Some(current), object: None }).await?;
@@ -88,7 +91,9 @@ impl Registry {
         if old.deletion_timestamp().is_none() {
             object.set_metadata("deletionTimestamp", metadata::now());
             object.set_metadata("deletionGracePeriodSeconds", 0);
-            object.set_metadata("generation", old.generation().unwrap_or(0) + 1);
+            if let Some(generation) = old.generation().filter(|generation| *generation > 0) {
+                object.set_metadata("generation", generation + 1);
+            }
         }
         if object == *old {
             let shown = self.strategy.present(&current.stored);

@@ -86,7 +86,7 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// Resets what a creator may not set (status), normalises. `metadata.name`, `uid`, `creationTimestamp` and
-    /// `generation` (1) are set by the registry before.
+    /// `generation` are set by the registry before.
     fn prepare_create(&self, cx: &RequestContext, object: &mut Object) {
         let _ = (cx, object);
     }
@@ -96,6 +96,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// and bumps `generation` when [`Strategy::generation_changed`] says so.
     fn prepare_update(&self, cx: &RequestContext, subresource: &str, object: &mut Object, old: &Object) {
         let _ = (cx, subresource, object, old);
+    }
+
+    /// Whether new objects begin with `metadata.generation` 1; else they have none, unless their creator gives one.
+    fn counts_generation(&self) -> bool {
+        true
     }
 
     /// Whether the update changes what `generation` counts.

@@ -58,6 +58,9 @@ impl Registry {
         let namespace = cx.info.namespace.as_str();
         let versioned = object.resource_version().parse::<u64>().is_ok_and(|version| version != 0);
         metadata::begin(&mut object, namespace, &uuid::Uuid::new_v4().to_string(), &metadata::now());
+        if self.strategy.counts_generation() {
+            object.set_metadata("generation", 1);
+        }
         self.admission
             .mutate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
             .await?;
@@ -87,7 +90,11 @@ impl Registry {
         }
         match self.commit.write(intent).await {
             Ok(written) => Ok(self.served(&written)),
-            Err(CommitError::Conflict) => Err(self.taken(&name, self.cache.get(namespace, &name).as_deref())),
+            Err(CommitError::Conflict) => {
+                // Who is told that it is there can read it.
+                self.commit.settled().await;
+                Err(self.taken(&name, self.cache.get(namespace, &name).as_deref()))
+            }
             Err(CommitError::Store(error)) => Err(store_status(&error)),
         }
     }
@@ -186,10 +193,13 @@ impl Registry {
         let uid = object.uid();
         // A patch of the uid is a change that is not allowed; a whole object with another uid is for another object.
         if replaced && !uid.is_empty() && uid != current.uid() {
+            let place = match current.namespace() {
+                "" => name.to_owned(),
+                namespace => format!("{namespace}/{name}"),
+            };
             let why = format!(
-                "StorageError: invalid object, Code: 4, Key: /openshift.io/{plural}/{}/{name}, ResourceVersion: 0, \
+                "StorageError: invalid object, Code: 4, Key: /openshift.io/{plural}/{place}, ResourceVersion: 0, \
                  AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                current.namespace(),
                 current.uid()
             );
             return Err(Status::conflict(group, plural, name, &why));
@@ -197,14 +207,15 @@ impl Registry {
         match object.resource_version() {
             "" => {
                 let error = FieldError {
-                    shown: Some("0x0".to_owned()),
+                    shown: Some("0".to_owned()),
                     ..FieldError::invalid(
                         "metadata.resourceVersion",
                         &Value::Null,
                         "must be specified for an update",
                     )
                 };
-                Err(Status::invalid(group, resource.gvk.kind, name, &[error]))
+                // The real servers name the resource here, where all other such errors name the kind.
+                Err(Status::invalid(group, plural, name, &[error]))
             }
             version if version != current.resource_version() => Err(self.modified(name)),
             _ => Ok(()),

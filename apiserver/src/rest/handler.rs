@@ -7,8 +7,10 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::media_type::{self, Answer};
+use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::{Object, Status};
 
+use super::collector;
 use super::patch::{self, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
@@ -100,8 +102,13 @@ impl Handler {
             "" => resource.has(verb),
             name => resource.subresource(name).ok_or_else(Status::no_such_path)?.verbs.contains(&verb),
         };
-        if !info.rest.is_empty() {
+        let collection = info.subresource.is_empty() && !named(verb, info);
+        if !info.rest.is_empty() || (collection && !resource.verbs.iter().any(|verb| of_collections(*verb))) {
             return Err(Status::no_such_path());
+        }
+        if verb == Verb::Watch && !served && resource.has(Verb::List) {
+            // A watch is asked for as a list is, and that there is.
+            return Err(call.storage.unsupported(call.cx, verb));
         }
         // Across namespaces there are only list and watch.
         let nowhere = resource.namespaced && info.namespace.is_empty();
@@ -135,14 +142,18 @@ impl Handler {
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
-        let options = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
+        let resource = call.storage.resource();
+        let mut options = query::list_options(&call.query, resource, Listing::ByQuery)?;
+        collector::hide(resource, &call.cx.user, &mut options);
         let list = call.storage.list(call.cx, &options).await?;
         respond::list(&**call.storage, list, call.form)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
         let name = Some(call.cx.info.name.as_str()).filter(|name| !name.is_empty());
-        let mut options = query::list_options(&call.query, call.storage.resource(), Listing::Watch { name })?;
+        let resource = call.storage.resource();
+        let mut options = query::list_options(&call.query, resource, Listing::Watch { name })?;
+        collector::hide(resource, &call.cx.user, &mut options);
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;
         Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options))
@@ -260,6 +271,16 @@ fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
         ));
     }
     Ok(())
+}
+
+/// Whether a request is for one object: a selector by name puts a name into requests of collections too.
+fn named(verb: Verb, info: &RequestInfo) -> bool {
+    !info.name.is_empty() && (verb == Verb::Create || !of_collections(verb))
+}
+
+/// Whether a verb is for collections.
+fn of_collections(verb: Verb) -> bool {
+    matches!(verb, Verb::Create | Verb::DeleteCollection | Verb::List | Verb::Watch)
 }
 
 fn verb(word: &str) -> Option<Verb> {

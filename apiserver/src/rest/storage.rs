@@ -19,8 +19,10 @@ use crate::store::Revision;
 
 /// Everything about a request that a storage may look at.
 pub struct RequestContext {
-    /// Who asks.
+    /// Who asks, with all groups.
     pub user: Arc<UserInfo>,
+    /// Who asks, with the groups that came with the request only: without those that Group objects give.
+    pub carried: Arc<UserInfo>,
     /// What the path says.
     pub info: RequestInfo,
     /// Warnings for the answer's `Warning` headers.
@@ -31,7 +33,13 @@ impl RequestContext {
     /// A context without warnings.
     #[must_use]
     pub fn new(user: Arc<UserInfo>, info: RequestInfo) -> Self {
-        Self { user, info, warnings: Mutex::default() }
+        Self { carried: Arc::clone(&user), user, info, warnings: Mutex::default() }
+    }
+
+    /// The same, where the request came without some of the user's groups.
+    #[must_use]
+    pub fn carrying(self, carried: Arc<UserInfo>) -> Self {
+        Self { carried, ..self }
     }
 
     /// Adds a warning, once.

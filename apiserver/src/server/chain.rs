@@ -20,7 +20,6 @@ use picoshift_machinery::user_info::MASTERS;
 use picoshift_machinery::{Status, UserInfo};
 use tokio::time::timeout;
 
-use super::endpoints::Endpoint;
 use super::in_flight::{InFlight, Kind, Place};
 use super::long_running::until_drained;
 use super::metrics::Target;
@@ -109,11 +108,15 @@ impl Chain {
         seen.user = Some(Arc::clone(&identity.user));
         let authorizer = &self.parts.authorizer;
         let uri = request.uri().clone();
-        let identity = match impersonate(identity, request.headers_mut(), &**authorizer).await {
-            Ok(identity) => identity,
-            Err(Refused::Forbidden(status)) => return respond::forbidden(&status),
-            Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
-        };
+        let memberships = &self.parts.memberships;
+        let caller = memberships.join(&identity);
+        let (identity, carried) =
+            match impersonate(Arc::clone(&caller), request.headers_mut(), &**authorizer).await {
+                Ok(same) if Arc::ptr_eq(&same, &caller) => (caller, Arc::clone(&identity.user)),
+                Ok(other) => (memberships.join(&other), Arc::clone(&other.user)),
+                Err(Refused::Forbidden(status)) => return respond::forbidden(&status),
+                Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
+            };
         let Ok(place) = self.place(&identity, &info, seen.watch) else {
             return respond::too_many_requests();
         };
@@ -129,7 +132,8 @@ impl Chain {
             Err(error) => return respond::internal_error(request_line(&uri), &error.message),
         }
         self.parts.authenticator.strip(request.headers_mut());
-        let response = self.dispatch(&identity, info, request).await;
+        let cx = RequestContext::new(Arc::clone(&identity.user), info).carrying(carried);
+        let response = self.dispatch(cx, request).await;
         if seen.watch && response.status() == StatusCode::OK {
             return response.map(|body| until_drained(body, &self.drain, place));
         }
@@ -154,28 +158,20 @@ impl Chain {
         Ok(place)
     }
 
-    async fn dispatch(
-        &self,
-        identity: &Identity,
-        info: RequestInfo,
-        request: Request<Incoming>,
-    ) -> Response<Body> {
+    async fn dispatch(&self, cx: RequestContext, request: Request<Incoming>) -> Response<Body> {
+        let info = &cx.info;
         let endpoint = if info.is_resource {
-            self.parts.endpoints.find_resource(&info).map(|(_, endpoint)| endpoint)
+            self.parts.endpoints.find_resource(info).map(|(_, endpoint)| endpoint)
         } else {
             self.parts.endpoints.find_path(&info.path)
         };
         match endpoint {
-            Some(endpoint) => {
-                let endpoint: &Arc<dyn Endpoint> = endpoint;
-                let cx = Arc::new(RequestContext::new(Arc::clone(&identity.user), info));
-                endpoint.call(cx, request).await
-            }
-            None if info.is_resource && self.parts.endpoints.serves(&info) => {
+            Some(endpoint) => endpoint.call(Arc::new(cx), request).await,
+            None if info.is_resource && self.parts.endpoints.serves(info) => {
                 respond::status(&Status::no_such_path())
             }
             None if info.is_resource => respond::not_found(),
-            None => own_paths::answer(&self.parts, &info, request.uri().query()),
+            None => own_paths::answer(&self.parts, info, request.uri().query()),
         }
     }
 
@@ -193,7 +189,10 @@ impl Chain {
         }
         let body = Limited::new(request.into_body(), projects_webhook::MAX_BODY);
         match body.collect().await {
-            Ok(body) => projects_webhook::answer(&self.parts.authorizer, &body.to_bytes()).await,
+            Ok(body) => {
+                let parts = &self.parts;
+                projects_webhook::answer(&parts.authorizer, &parts.memberships, &body.to_bytes()).await
+            }
             Err(error) => respond::status(&Status::bad_request(error.to_string())),
         }
     }

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::*;
+use crate::authn::memberships::Memberships;
 use crate::authn::test_certificates::{Authority, Client, config, config_map};
 use crate::authn::token_review::{TokenAuthenticator, TokenError, TokenReview};
 use crate::authz::{Attributes, Authorizer, Decision};
@@ -36,6 +37,7 @@ static ROUTES: Resource = Resource {
     subresources: &[],
     columns: &[],
     field_labels: &[],
+    garbage_collected: true,
     schema: "",
 };
 
@@ -68,7 +70,7 @@ impl Endpoint for Echo {
 
 use http::StatusCode;
 
-/// `nobody` may nothing, `broken` cannot be reviewed, webhook questions are allowed in namespace `mine`.
+/// `nobody` may nothing, unless in `team`; `broken` cannot be reviewed, webhook questions are allowed in namespace `mine`.
 struct Rules;
 
 #[async_trait]
@@ -76,7 +78,7 @@ impl Authorizer for Rules {
     async fn authorize(&self, user: &UserInfo, a: &Attributes) -> Result<Decision, Status> {
         match user.name.as_str() {
             "broken" => Err(Status::internal("no connection")),
-            "nobody" => Ok(Decision::Deny { reason: "no rule".to_owned() }),
+            "nobody" if !user.in_group("team") => Ok(Decision::Deny { reason: "no rule".to_owned() }),
             "asked-about" if a.namespace != "mine" => Ok(Decision::Deny { reason: String::new() }),
             "boss" if a.verb == "impersonate" && a.name == "root" => {
                 Ok(Decision::Deny { reason: String::new() })
@@ -102,6 +104,7 @@ struct World {
     proxy: Authority,
     echo: Arc<Echo>,
     metrics: Arc<Metrics>,
+    memberships: Arc<Memberships>,
     drain: Drain,
     done: JoinHandle<()>,
 }
@@ -119,7 +122,9 @@ async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
     let echo = Arc::new(Echo { go: Semaphore::new(0), started: Semaphore::new(0) });
     let (metrics, drain, checks) = (Arc::new(Metrics::new()), Drain::new(), Checks::new());
     checks.add("ping", Shown::Everywhere, || Ok(()));
+    let memberships = Arc::new(Memberships::new());
     let parts = Parts {
+        memberships: Arc::clone(&memberships),
         authenticator: Authenticator::new(
             config(&config_map(&clients, &proxy)),
             TokenAuthenticator::new(Arc::new(NoTokens)),
@@ -135,7 +140,17 @@ async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
     let server = Server::bind(settings, parts, drain.clone()).await.unwrap();
     let address = server.address();
     let done = tokio::spawn(server.serve());
-    World { address, serving: made.cert.der().clone(), clients, proxy, echo, metrics, drain, done }
+    World {
+        address,
+        serving: made.cert.der().clone(),
+        clients,
+        proxy,
+        echo,
+        metrics,
+        memberships,
+        drain,
+        done,
+    }
 }
 
 type Request1 = http1::SendRequest<Full<Bytes>>;
@@ -197,6 +212,35 @@ async fn text(response: Response<Incoming>) -> String {
 
 async fn value(response: Response<Incoming>) -> Value {
     serde_json::from_str(&text(response).await).unwrap()
+}
+
+#[tokio::test]
+async fn groups_count_from_the_next_request_on_however_one_comes() {
+    let world = start(|_| {}).await;
+    let oauth = "system:authenticated:oauth";
+    let mut direct = world.http2(Some(&world.clients.client("nobody", &[oauth]))).await;
+    let mut certificate = world.as_user("nobody").await;
+    let mut proxy = world.http2(Some(&world.proxy.client("front-proxy-client", &[]))).await;
+    let mut boss = world.as_user("boss").await;
+    let with = |headers: [(&'static str, &'static str); 2]| {
+        let mut request = route("a");
+        for (name, value) in headers {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        request
+    };
+    let fronted = with([("x-remote-user", "nobody"), ("x-remote-group", oauth)]);
+    let impersonating = with([("impersonate-user", "nobody"), ("impersonate-group", oauth)]);
+    let (nobody, member) = ([].into(), ["nobody".into()].into());
+    for (groups, code) in [(None, 403), (Some((&nobody, &member)), 200), (Some((&member, &nobody)), 403)] {
+        if let Some((old, new)) = groups {
+            world.memberships.change("team", old, new);
+        }
+        assert_eq!(direct.send_request(route("a")).await.unwrap().status(), code);
+        assert_eq!(proxy.send_request(fronted.clone()).await.unwrap().status(), code);
+        assert_eq!(boss.send_request(impersonating.clone()).await.unwrap().status(), code);
+        assert_eq!(certificate.send_request(route("a")).await.unwrap().status(), 403);
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ pub(crate) type Open<'a> = &'a dyn Fn() -> Arc<dyn Engine>;
 macro_rules! engine_suite {
     ($open:expr) => {
         $crate::store::engine_suite::engine_suite!(@tests $open;
-            preconditions conflicts_count_pending_writes writes_are_ordered sinks_see_changes_before_the_writer
+            a_new_store_has_a_revision preconditions conflicts_count_pending_writes writes_are_ordered sinks_see_changes_before_the_writer
             sinks_see_each_change_once subscriptions_have_history lists_at_old_revisions compaction_forgets
             restarts_keep_everything writers_race_safely prefixes_are_exact limits_are_errors
             histories_equal_the_model);
@@ -66,6 +66,17 @@ fn conflict(result: Result<super::Pending, StoreError>) -> Option<Revision> {
 fn texts(records: &[Record]) -> Vec<(String, String)> {
     let text = |record: &Record| (record.key.to_string(), String::from_utf8(record.value.to_vec()).unwrap());
     records.iter().map(text).collect()
+}
+
+pub(crate) async fn a_new_store_has_a_revision(open: Open<'_>) {
+    let first = open().revision();
+    assert!(first > 0, "a watch from 0 is a watch from anywhere");
+    let engine = open();
+    assert_eq!((engine.revision(), engine.list("", None).unwrap().revision), (first, first), "and keeps it");
+    assert!(engine.compacted() <= first);
+    let subscription = engine.subscribe("a/", Arc::new(Seen::default())).unwrap();
+    assert!(subscription.since <= first && subscription.history.is_empty());
+    assert_eq!(put(&*engine, "a/1", Expect::Absent, Some("one")).await, first + 1);
 }
 
 pub(crate) async fn preconditions(open: Open<'_>) {

@@ -22,7 +22,7 @@ use crate::pki;
 use crate::ports::Chooser;
 use crate::progress::{Progress, elapsed};
 use crate::settings::{INGRESS_DOMAIN, Settings};
-use crate::supervisor::{self, Running, Started};
+use crate::supervisor::{self, EndedMeanwhile, Running, Started};
 
 /// How long the registered APIs may take to be served once all components are healthy.
 const AVAILABLE_WITHIN: Duration = Duration::from_secs(60);
@@ -36,20 +36,35 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
     // Before minutes are spent on building.
     components::installed()?;
     let binaries = Binaries::ensure(paths, &progress).await?;
-    let (settings, chooser) = prepare(paths, args.ingress_domain).await?;
-    let up = Up {
-        paths,
-        progress: &progress,
-        settings: &settings,
-        binaries: &binaries,
-        ports: RefCell::new(chooser),
-    };
-    up.start().await?;
+    let settings = converge(paths, &progress, &binaries, args.ingress_domain).await?;
     if !args.no_kubeconfig {
         merge_kubeconfig(paths, settings.clone(), &progress).await?;
     }
     let kubectl = binaries.get(Program::Kubectl)?;
     say(&farewell(paths, &settings, &kubectl.path, start.elapsed(), !args.no_kubeconfig))
+}
+
+/// Starts what is missing. What ends while it does, having run before, is missing too.
+async fn converge(
+    paths: &Paths,
+    progress: &Progress,
+    binaries: &Binaries,
+    ingress_domain: Option<String>,
+) -> Result<Settings> {
+    let mut ended = Vec::new();
+    loop {
+        let (settings, chooser) = prepare(paths, ingress_domain.clone()).await?;
+        let up = Up { paths, progress, settings: &settings, binaries, ports: RefCell::new(chooser) };
+        let Err(err) = up.start().await else { return Ok(settings) };
+        match err.downcast_ref::<EndedMeanwhile>() {
+            // Once each: what we started ourselves and ends is a failure.
+            Some(meanwhile) if !ended.contains(meanwhile) => {
+                progress.say(&format!("{meanwhile}: starting again"));
+                ended.push(*meanwhile);
+            }
+            _ => return Err(err),
+        }
+    }
 }
 
 /// Ports, certificates and configuration: everything that must be there before anything starts.

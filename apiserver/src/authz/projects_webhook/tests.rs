@@ -36,7 +36,7 @@ async fn ask(attributes: Value) -> Value {
             "resourceAttributes": attributes,
         },
     });
-    let response = answer(&authorizer, &Bytes::from(review.to_string())).await;
+    let response = answer(&authorizer, &Memberships::new(), &Bytes::from(review.to_string())).await;
     assert_eq!(response.status(), 200);
     let body = response.into_body().collect().await.unwrap().to_bytes();
     let answer: Value = serde_json::from_slice(&body).unwrap();
@@ -47,6 +47,30 @@ async fn ask(attributes: Value) -> Value {
 
 fn project(verb: &str, name: &str) -> Value {
     json!({"group": "project.openshift.io", "version": "v1", "resource": "projects", "verb": verb, "name": name})
+}
+
+/// Whether the real groups let somebody in who is asked about without them.
+#[tokio::test]
+async fn counts_the_groups_that_the_user_is_in() {
+    let memberships = Memberships::new();
+    memberships.change("team", &[].into(), &["jane".into()].into());
+    for (groups, allowed) in
+        [(&["system:authenticated:oauth"][..], true), (&["system:authenticated"][..], false)]
+    {
+        let authorizer = CachedAuthorizer::new(Arc::new(Jane), Arc::new(Metrics::new()));
+        let review = json!({
+            "kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+            "spec": {
+                "user": "jane", "uid": "u", "groups": groups, "extra": {"k": ["v"]},
+                "resourceAttributes": project("get", "p"),
+            },
+        });
+        let response = answer(&authorizer, &memberships, &Bytes::from(review.to_string())).await;
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(answer["status"]["allowed"], allowed, "{groups:?}");
+        assert_eq!(answer["spec"]["groups"], json!(groups), "the question is not changed");
+    }
 }
 
 #[tokio::test]
@@ -86,7 +110,7 @@ proptest! {
     fn any_body_is_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let authorizer = CachedAuthorizer::new(Arc::new(Jane), Arc::new(Metrics::new()));
-        let response = runtime.block_on(answer(&authorizer, &Bytes::from(bytes)));
+        let response = runtime.block_on(answer(&authorizer, &Memberships::new(), &Bytes::from(bytes)));
         prop_assert!(response.status() == 400 || response.status() == 200);
     }
 }

@@ -69,6 +69,7 @@ pub static IMAGE_STREAMS: Resource = Resource {
         text("Updated", "Last update time."),
     ],
     field_labels: &["spec.dockerImageRepository", "status.dockerImageRepository"],
+    garbage_collected: true,
     schema: "com.github.openshift.api.image.v1.ImageStream",
 };
 
@@ -87,6 +88,7 @@ pub static IMAGES: Resource = Resource {
         text("Image Reference", "dockerImageReference is the string that can be used to pull this image."),
     ],
     field_labels: &[],
+    garbage_collected: false,
     schema: "com.github.openshift.api.image.v1.Image",
 };
 
@@ -102,6 +104,7 @@ pub static IMAGE_SIGNATURES: Resource = Resource {
     subresources: &[],
     columns: &[NAME],
     field_labels: &[],
+    garbage_collected: true,
     schema: "com.github.openshift.api.image.v1.ImageSignature",
 };
 
@@ -117,5 +120,6 @@ pub static IMAGE_STREAM_MAPPINGS: Resource = Resource {
     subresources: &[],
     columns: &[NAME],
     field_labels: &[],
+    garbage_collected: true,
     schema: "com.github.openshift.api.image.v1.ImageStreamMapping",
 };

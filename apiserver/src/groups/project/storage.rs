@@ -80,7 +80,7 @@ impl Storage for Projects {
         if let Some(revision) = options.resource_version.filter(|r| *r > 0) {
             self.visibility.wait_clock(revision).await?;
         }
-        let viewer = self.visibility.viewer(&cx.user);
+        let viewer = self.visibility.viewer(&cx.carried);
         let (revision, items) = self.selected(&viewer, &Selection::of(options));
         if options.version_match == Some(VersionMatch::Exact) && options.resource_version != Some(revision) {
             return Err(Status::expired("The resourceVersion for the provided list is too old."));
@@ -93,7 +93,7 @@ impl Storage for Projects {
         if let Some(revision) = options.resource_version.filter(|r| *r > 0) {
             self.visibility.wait_clock(revision).await?;
         }
-        let viewer = self.visibility.viewer(&cx.user);
+        let viewer = self.visibility.viewer(&cx.carried);
         Ok(watch::start(self.visibility.clone(), viewer, options, self.bookmark_interval))
     }
 

@@ -55,6 +55,7 @@ pub static ROUTES: Resource = Resource {
         ),
     ],
     field_labels: &["spec.host", "spec.path", "spec.subdomain", "spec.to.name"],
+    garbage_collected: true,
     schema: "com.github.openshift.api.route.v1.Route",
 };
 

@@ -16,6 +16,8 @@ use super::record::{self, Stored};
 use super::state::{Keys, Live, record_size};
 use crate::store::{Key, Revision};
 
+/// Revision of a store without a write. Not 0, which to clients means "any".
+pub(super) const FIRST_REVISION: Revision = 1;
 /// The format of tables and records that this program writes; 1 is the first.
 pub(super) const FORMAT_VERSION: u64 = 1;
 /// Below this size of the file, unused space in it does not matter.
@@ -48,7 +50,9 @@ fn write_empty(database: &Database) -> Result<(), Refusal> {
     {
         transaction.open_table(RECORDS).map_err(Error::from)?;
         let mut meta = transaction.open_table(META).map_err(Error::from)?;
-        for (name, value) in [(FORMAT, FORMAT_VERSION), (REVISION, 0), (COMPACTED, 0)] {
+        for (name, value) in
+            [(FORMAT, FORMAT_VERSION), (REVISION, FIRST_REVISION), (COMPACTED, FIRST_REVISION)]
+        {
             meta.insert(name, value).map_err(Error::from)?;
         }
     }

@@ -4,7 +4,7 @@
 
 use picoshift_machinery::Object;
 
-use super::spec_tags::TagReference;
+use super::spec_tags::{Source, TagReference};
 use super::status_tags::{remove_latest, status_tag};
 use super::{Event, add_event, latest_event, spec_tag};
 
@@ -18,7 +18,7 @@ fn is_provisional_for(stream: &Object, tag: &str, reference: TagReference<'_>) -
     reference.is_imported()
         && latest_event(stream, tag).is_some_and(|event| {
             event.image.is_empty()
-                && Some(event.docker_image_reference.as_str()) == reference.from().map(|from| from.name())
+                && Some(event.docker_image_reference.as_str()) == reference.from().map(Source::name)
         })
 }
 

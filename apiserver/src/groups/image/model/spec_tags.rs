@@ -30,8 +30,8 @@ impl<'a> TagReference<'a> {
 
     /// Where the tag points to, when it points anywhere.
     #[must_use]
-    pub fn from(self) -> Option<From<'a>> {
-        self.0.get("from").filter(|from| from.is_object()).map(From)
+    pub fn from(self) -> Option<Source<'a>> {
+        self.0.get("from").filter(|from| from.is_object()).map(Source)
     }
 
     /// Whether the pull spec is only noted and never imported.
@@ -102,9 +102,9 @@ impl<'a> TagReference<'a> {
 
 /// `from` of a spec tag.
 #[derive(Clone, Copy, Debug)]
-pub struct From<'a>(pub &'a Value);
+pub struct Source<'a>(pub &'a Value);
 
-impl<'a> From<'a> {
+impl<'a> Source<'a> {
     /// [`DOCKER_IMAGE`], [`STREAM_TAG`], [`STREAM_IMAGE`], or something that validation refuses.
     #[must_use]
     pub fn kind(self) -> &'a str {

@@ -12,7 +12,7 @@ use super::strategy::own_reference;
 use crate::authz::{Attributes, Authorizer, Decision};
 use crate::groups::image::GROUP;
 use crate::groups::image::hostnames::Hostnames;
-use crate::groups::image::model::spec_tags::{DOCKER_IMAGE, From, STREAM_IMAGE, STREAM_TAG};
+use crate::groups::image::model::spec_tags::{DOCKER_IMAGE, STREAM_IMAGE, STREAM_TAG, Source};
 use crate::groups::image::model::{
     DEFAULT_TAG, Event, TagReference, add_event, drop_provisional, latest_event, provisional, resolve_image,
     spec_tag, spec_tags, status_tags,
@@ -84,7 +84,7 @@ impl Resolver {
     /// Takes the provisional event of a tag away that is something else now, or nothing.
     fn leave(&self, stream: &mut Object, tag: &str, had: TagReference<'_>) {
         let still = spec_tag(stream, tag).is_some_and(|now| {
-            now.is_imported() && now.from().map(|from| from.name()) == had.from().map(|from| from.name())
+            now.is_imported() && now.from().map(Source::name) == had.from().map(Source::name)
         });
         if !still {
             drop_provisional(stream, tag, had);
@@ -230,7 +230,7 @@ impl Step<'_> {
 }
 
 /// What `from` means in its stream; `None` for a tag that is not there.
-fn event_of(stream: &Object, from: From<'_>, rest: &str) -> Result<Option<Event>, Status> {
+fn event_of(stream: &Object, from: Source<'_>, rest: &str) -> Result<Option<Event>, Status> {
     if from.kind() == STREAM_IMAGE {
         resolve_image(stream, rest, &now()).map(Some)
     } else {

@@ -15,7 +15,7 @@ use super::validation;
 use crate::groups::image::columns::IMAGE_STREAMS;
 use crate::groups::image::hostnames::Hostnames;
 use crate::groups::image::model::{
-    self, Event, generations, latest_event, provisional, spec_tag, status_tags,
+    self, Event, TagReference, generations, latest_event, provisional, spec_tag, status_tags,
 };
 use crate::groups::image::reference::Reference;
 use crate::groups::image::{names, printing};
@@ -119,9 +119,9 @@ impl StreamStrategy {
         let generation = if source.stream == *write.key {
             event.generation
         } else {
-            reference.and_then(|tag| tag.generation()).or(stream.generation()).unwrap_or(0)
+            reference.and_then(TagReference::generation).or(stream.generation()).unwrap_or(0)
         };
-        let docker_image_reference = if reference.is_some_and(|tag| tag.is_reference()) {
+        let docker_image_reference = if reference.is_some_and(TagReference::is_reference) {
             event.docker_image_reference
         } else {
             let to = (stream.namespace(), stream.name());

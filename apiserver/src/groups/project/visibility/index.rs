@@ -10,6 +10,7 @@ use super::grants::{Deltas, Grants};
 use super::log::{Change, Log};
 use super::rules::Access;
 use super::subjects::Subject;
+use crate::authn::memberships::MembersChange;
 use crate::rest::Item;
 use crate::store::Revision;
 
@@ -70,6 +71,8 @@ pub(crate) struct Index {
     pub(super) bindings: HashMap<Key, Binding>,
     pub(super) by_role: HashMap<Key, HashSet<Key>>,
     pub(super) grants: HashMap<Subject, Grants>,
+    /// The groups that Group objects give to users.
+    pub(super) members: HashMap<Arc<str>, BTreeSet<Subject>>,
     /// The newest revision of each source; `None` until it was listed.
     seen: [Option<Revision>; SOURCES],
     pub(super) log: Log,
@@ -85,6 +88,7 @@ impl Index {
             bindings: HashMap::new(),
             by_role: HashMap::new(),
             grants: HashMap::new(),
+            members: HashMap::new(),
             seen: [None; SOURCES],
             log: Log::new(capacity),
         }
@@ -218,6 +222,27 @@ impl Index {
         }
         self.commit(deltas);
         self.mark(source, revision);
+    }
+
+    /// Users joined or left a group. It has no revision: whoever read at the clock's reading is told again.
+    pub(crate) fn change_members(&mut self, change: &Arc<MembersChange>) {
+        self.log.begin(0);
+        let group = Subject::Group(Arc::clone(&change.group));
+        for user in &change.joined {
+            self.members.entry(Arc::clone(user)).or_default().insert(group.clone());
+        }
+        for user in &change.left {
+            if let Some(groups) = self.members.get_mut(user) {
+                groups.remove(&group);
+                if groups.is_empty() {
+                    self.members.remove(user);
+                }
+            }
+        }
+        let grants = self.grants.get(&group);
+        let all = grants.is_some_and(|grants| grants.all > 0);
+        let names = grants.into_iter().flat_map(|grants| grants.names.keys().cloned()).collect();
+        self.log.push(Change::Members { change: Arc::clone(change), all, names });
     }
 
     fn mark(&mut self, source: Source, revision: Revision) {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::subjects::Subject;
+use crate::authn::memberships::MembersChange;
 use crate::rest::Item;
 use crate::store::Revision;
 
@@ -28,6 +29,15 @@ pub(crate) enum Change {
         new: Option<Arc<Item>>,
         /// The last state with the revision of the deletion, where that is known.
         gone: Option<Arc<Item>>,
+    },
+    /// Who is in a group.
+    Members {
+        /// Who joined and who left.
+        change: Arc<MembersChange>,
+        /// Whether the group saw all namespaces at that time.
+        all: bool,
+        /// The namespaces that it saw by name at that time.
+        names: Vec<Arc<str>>,
     },
     /// What a subject may see.
     Grant {

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use picoshift_machinery::UserInfo;
+
 use super::index::{Index, Key};
 use super::rules::Names;
 use super::subjects::{Limit, Subject, Viewer};
@@ -52,16 +54,33 @@ impl Index {
         self.namespaces.iter()
     }
 
+    /// The viewer that a user is, by the groups that came with the request.
+    #[must_use]
+    pub(crate) fn viewer(&self, user: &UserInfo) -> Viewer {
+        Viewer::new(user, self.members.get(user.name.as_str()), self.limit(user.scopes()))
+    }
+
+    /// The groups that Group objects give to a viewer now, beside those that it has anyway.
+    pub(super) fn joined<'a>(&'a self, viewer: &'a Viewer) -> impl Iterator<Item = &'a Subject> {
+        let groups = viewer.member.as_ref().and_then(|user| self.members.get(user));
+        groups.into_iter().flatten().filter(|group| !viewer.is(group))
+    }
+
+    /// All that a viewer is to RBAC now.
+    fn subjects<'a>(&'a self, viewer: &'a Viewer) -> impl Iterator<Item = &'a Subject> {
+        viewer.subjects.iter().chain(self.joined(viewer))
+    }
+
     /// How many of the viewer's subjects see every namespace.
     pub(crate) fn sees_all(&self, viewer: &Viewer) -> usize {
         let granted = |s: &&Subject| self.grants.get(*s).is_some_and(|g| g.all > 0);
-        viewer.subjects.iter().filter(granted).count() + usize::from(viewer.master)
+        self.subjects(viewer).filter(granted).count() + usize::from(viewer.master)
     }
 
     /// How many of the viewer's subjects see a namespace by its name.
     pub(crate) fn sees_by_name(&self, viewer: &Viewer, namespace: &str) -> usize {
         let granted = |s: &&Subject| self.grants.get(*s).is_some_and(|g| g.names.contains_key(namespace));
-        viewer.subjects.iter().filter(granted).count()
+        self.subjects(viewer).filter(granted).count()
     }
 
     /// Whether the viewer sees a namespace, if it is there.
@@ -82,7 +101,7 @@ impl Index {
                 .collect(),
             (Limit::None, true) => self.namespaces.values().cloned().collect(),
             (Limit::None, false) => {
-                let grants = viewer.subjects.iter().filter_map(|s| self.grants.get(s));
+                let grants = self.subjects(viewer).filter_map(|s| self.grants.get(s));
                 let names: BTreeSet<&Arc<str>> = grants.flat_map(|g| g.names.keys()).collect();
                 names.into_iter().filter_map(|n| self.namespaces.get(n).cloned()).collect()
             }

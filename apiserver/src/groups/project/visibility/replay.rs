@@ -2,15 +2,16 @@
 //!
 //! A watcher keeps only its position. The state at that position is found by undoing, from the present, the entries
 //! after it, for the namespaces that they touch; then they are done again one by one, and what changes for the viewer
-//! becomes an event.
+//! becomes an event. The groups that Group objects give to the viewer are undone and done again in the same way: what a
+//! group gains counts only while the viewer is in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::index::Index;
 use super::log::{Change, Entry, Position, TooOld};
 use super::selection::Selection;
-use super::subjects::Viewer;
+use super::subjects::{Subject, Viewer};
 use crate::rest::{Item, WatchEvent};
 use crate::store::Revision;
 
@@ -35,6 +36,8 @@ struct Standing {
 /// The state of what the replayed entries touch.
 struct State<'a> {
     viewer: &'a Viewer,
+    /// The groups that Group objects give to the viewer.
+    joined: BTreeSet<Subject>,
     /// Subjects of the viewer that see all.
     all: i64,
     touched: BTreeMap<Arc<str>, Standing>,
@@ -52,8 +55,12 @@ impl Index {
         position: Position,
         bookmarks: bool,
     ) -> Result<Pull, TooOld> {
+        // Every group that the viewer was in at any time in between.
+        let mut groups: BTreeSet<Subject> = self.joined(viewer).cloned().collect();
+        groups
+            .extend(self.log().from(position)?.filter_map(|e| movement(viewer, &e.change)).map(|m| m.group));
         let entries: Vec<&Entry> =
-            self.log().from(position)?.filter(|e| concerns(viewer, &e.change)).collect();
+            self.log().from(position)?.filter(|e| concerns(viewer, &groups, &e.change)).collect();
         let mut state = State::present(self, viewer, &entries);
         for entry in entries.iter().rev() {
             state.undo(&entry.change);
@@ -63,7 +70,7 @@ impl Index {
         for (at, entry) in entries.iter().enumerate() {
             let before = events.len();
             state.redo(&entry.change, selection, &mut events);
-            owed |= matches!(entry.change, Change::Grant { .. }) && events.len() > before;
+            owed |= !matches!(entry.change, Change::Namespace { .. }) && events.len() > before;
             let same_event =
                 entries.get(at + 1).is_some_and(|next| next.advanced && next.effective == entry.effective);
             if owed && !same_event && bookmarks {
@@ -75,11 +82,27 @@ impl Index {
     }
 }
 
-fn concerns(viewer: &Viewer, change: &Change) -> bool {
+/// The viewer's joining or leaving of a group.
+struct Movement {
+    group: Subject,
+    joined: bool,
+}
+
+/// The movement of a viewer in a change; `None` where there is none, or where the viewer has the group anyway.
+fn movement(viewer: &Viewer, change: &Change) -> Option<Movement> {
+    let (Change::Members { change, .. }, Some(user)) = (change, &viewer.member) else { return None };
+    let joined = change.joined.contains(user);
+    let group = Subject::Group(Arc::clone(&change.group));
+    ((joined || change.left.contains(user)) && !viewer.is(&group)).then_some(Movement { group, joined })
+}
+
+fn concerns(viewer: &Viewer, groups: &BTreeSet<Subject>, change: &Change) -> bool {
     match change {
         Change::Namespace { name, .. } => viewer.limit.allows(name),
+        Change::Members { .. } => movement(viewer, change).is_some(),
         Change::Grant { subject, namespace, .. } => {
-            viewer.is(subject) && namespace.as_ref().is_none_or(|n| viewer.limit.allows(n))
+            (viewer.is(subject) || groups.contains(subject))
+                && namespace.as_ref().is_none_or(|n| viewer.limit.allows(n))
         }
     }
 }
@@ -87,7 +110,8 @@ fn concerns(viewer: &Viewer, change: &Change) -> bool {
 impl<'a> State<'a> {
     fn present(index: &Index, viewer: &'a Viewer, entries: &[&Entry]) -> Self {
         let all = i64::try_from(index.sees_all(viewer)).unwrap_or(i64::MAX);
-        let mut state = Self { viewer, all, touched: BTreeMap::new() };
+        let joined = index.joined(viewer).cloned().collect();
+        let mut state = Self { viewer, joined, all, touched: BTreeMap::new() };
         let mut everything = false;
         for entry in entries {
             match &entry.change {
@@ -95,6 +119,11 @@ impl<'a> State<'a> {
                     state.touch(index, name);
                 }
                 Change::Grant { namespace: None, .. } => everything = true,
+                Change::Members { all, names, .. } => {
+                    everything |= all;
+                    let names = names.iter().filter(|name| viewer.limit.allows(name));
+                    names.for_each(|name| state.touch(index, name));
+                }
             }
         }
         if everything {
@@ -119,8 +148,34 @@ impl<'a> State<'a> {
                     standing.item.clone_from(old);
                 }
             }
-            Change::Grant { namespace, gained, .. } => self.shift(namespace.as_ref(), !gained),
+            Change::Members { all, names, .. } => {
+                if let Some(Movement { group, joined }) = movement(self.viewer, change) {
+                    self.change_group(group, !joined, *all, names);
+                }
+            }
+            Change::Grant { subject, namespace, gained } => {
+                if self.counts(subject) {
+                    self.shift(namespace.as_ref(), !gained);
+                }
+            }
         }
+    }
+
+    fn counts(&self, subject: &Subject) -> bool {
+        self.viewer.is(subject) || self.joined.contains(subject)
+    }
+
+    /// The viewer joins or leaves a group, with what the group sees.
+    fn change_group(&mut self, group: Subject, joined: bool, all: bool, names: &[Arc<str>]) {
+        if joined {
+            self.joined.insert(group);
+        } else {
+            self.joined.remove(&group);
+        }
+        if all {
+            self.shift(None, joined);
+        }
+        names.iter().for_each(|name| self.shift(Some(name), joined));
     }
 
     fn shift(&mut self, namespace: Option<&Arc<str>>, gained: bool) {
@@ -145,7 +200,15 @@ impl<'a> State<'a> {
                     events.extend(selection.event(old.as_ref(), new.as_ref(), gone.as_ref()));
                 }
             }
-            Change::Grant { namespace, gained, .. } => {
+            Change::Members { all, names, .. } => {
+                let Some(Movement { group, joined }) = movement(self.viewer, change) else { return };
+                let before = self.seen();
+                self.change_group(group, joined, *all, names);
+                let after = self.seen();
+                let changed = before.symmetric_difference(&after).filter_map(|name| self.touched.get(name));
+                events.extend(changed.filter_map(|standing| standing.sight(joined, selection)));
+            }
+            Change::Grant { subject, namespace, gained } if self.counts(subject) => {
                 let all = self.all > 0;
                 let name = namespace.as_ref();
                 let seen = |s: &Standing, all: bool| all || s.by_name > 0;
@@ -164,7 +227,15 @@ impl<'a> State<'a> {
                     None => {}
                 }
             }
+            Change::Grant { .. } => {}
         }
+    }
+
+    /// The touched namespaces that the viewer sees.
+    fn seen(&self) -> BTreeSet<Arc<str>> {
+        let all = self.all > 0;
+        let seen = self.touched.iter().filter(|(_, standing)| all || standing.by_name > 0);
+        seen.map(|(name, _)| Arc::clone(name)).collect()
     }
 }
 

@@ -7,6 +7,8 @@ use picoshift_machinery::UserInfo;
 use picoshift_machinery::user_info::MASTERS;
 use serde::Deserialize;
 
+use crate::authn::memberships::has_groups;
+
 /// Whom a binding names. A service account is the user of its name, as RBAC sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Subject {
@@ -71,8 +73,10 @@ impl Limit {
 /// Who looks: fixed for a list or for the whole life of a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Viewer {
-    /// The user and its groups, each once.
+    /// The user and the groups that came with the request, each once.
     pub(crate) subjects: Box<[Subject]>,
+    /// The user's name, where Group objects give it further groups. These may change while a watch runs.
+    pub(crate) member: Option<Arc<str>>,
     /// Whether the viewer is in `system:masters`, which RBAC never denies.
     pub(crate) master: bool,
     /// What token scopes let through.
@@ -80,22 +84,20 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
-    /// A viewer from a request's user; `limit` comes from `Index::limit`.
+    /// A viewer from a request's user, made by [`super::Index::viewer`]. A group that a Group object gives at the
+    /// moment (`joined`) is not fixed, also where the request carried it.
     #[must_use]
-    pub(crate) fn new(user: &UserInfo, limit: Limit) -> Self {
+    pub(super) fn new(user: &UserInfo, joined: Option<&BTreeSet<Subject>>, limit: Limit) -> Self {
+        let member: Option<Arc<str>> = has_groups(user).then(|| user.name.as_str().into());
+        let joined = joined.filter(|_| member.is_some());
         let mut subjects = vec![Subject::User(user.name.as_str().into())];
         let groups: BTreeSet<&str> = user.groups.iter().map(String::as_str).collect();
-        subjects.extend(groups.into_iter().map(|g| Subject::Group(g.into())));
-        Self { subjects: subjects.into(), master: user.in_group(MASTERS), limit }
+        let groups = groups.into_iter().map(|g| Subject::Group(g.into()));
+        subjects.extend(groups.filter(|group| !joined.is_some_and(|joined| joined.contains(group))));
+        Self { subjects: subjects.into(), member, master: user.in_group(MASTERS), limit }
     }
 
-    /// A viewer who sees nothing.
-    #[must_use]
-    pub(crate) fn nobody() -> Self {
-        Self { subjects: Box::default(), master: false, limit: Limit::Only(BTreeSet::new()) }
-    }
-
-    /// Whether a subject is this viewer.
+    /// Whether a subject is this viewer, whatever Group objects say.
     pub(crate) fn is(&self, subject: &Subject) -> bool {
         self.subjects.contains(subject)
     }

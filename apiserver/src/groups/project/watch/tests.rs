@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 use futures::FutureExt;
 use picoshift_machinery::UserInfo;
 
+use super::super::PROJECTS;
 use super::super::render;
 use super::super::visibility::Source;
+use super::super::visibility::index::Binding;
 use super::super::visibility::index::Key;
+use super::super::visibility::rules::{Access, RuleDoc};
+use super::super::visibility::subjects::Subject;
 use super::*;
-use crate::rest::Item;
+use crate::authn::memberships::{Memberships, OAUTH};
+use crate::rest::{Item, collector};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -118,13 +123,49 @@ async fn the_garbage_collector_sees_nothing_and_is_told_when_that_was_all() {
         ["system:kube-controller-manager", "system:serviceaccount:kube-system:generic-garbage-collector"]
     {
         let visibility = synced();
-        let options = ListOptions { send_initial_events: Some(true), ..at(None) };
-        let mut watch = open(&visibility, name, &options);
+        let mut options = ListOptions { send_initial_events: Some(true), ..at(None) };
+        collector::hide(&PROJECTS, &user(name), &mut options);
+        // Whatever RBAC lets it see.
+        let mut watch = open(&visibility, "root", &options);
         assert_eq!(ready(&mut watch), words(&["=10!"]));
-        visibility.change(|index| index.set_namespace(item(name, 11)));
+        visibility.change(|index| index.set_namespace(item("a", 11)));
         assert_eq!(ready(&mut watch), None);
-        assert!(visibility.read().visible(&visibility.viewer(&user(name))).is_empty());
     }
+}
+
+#[tokio::test]
+async fn an_open_watch_sees_its_user_join_and_leave_a_group() {
+    let visibility = synced();
+    let role = Key::new("", "view");
+    let rule = r#"{"verbs": ["get"], "apiGroups": [""], "resources": ["namespaces"]}"#;
+    let rule: RuleDoc = serde_json::from_str(rule).unwrap();
+    let subjects = [Subject::Group("devs".into())].into();
+    visibility.change(|index| index.set_role(Source::ClusterRoles, role.clone(), Access::of(&[rule]), 11));
+    let binding = Binding { role, subjects };
+    visibility.change(|index| index.set_binding(Source::RoleBindings, &key(), Some(binding), 12));
+    let memberships = Memberships::new();
+    let told = visibility.clone();
+    memberships.on_change(move |change| told.change(|index| index.change_members(change)));
+    let carol = |groups: &[&str]| UserInfo {
+        name: "carol".into(),
+        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+        ..UserInfo::default()
+    };
+    let open =
+        |groups: &[&str]| start(visibility.clone(), visibility.viewer(&carol(groups)), &at(Some(12)), HOUR);
+    let (mut hers, mut another) = (open(&[OAUTH]), open(&[]));
+    let (nobody, member) = ([].into(), ["carol".into()].into());
+    memberships.change("devs", &nobody, &member);
+    assert_eq!(ready(&mut hers), words(&["+a", "=12"]));
+    // She comes back with a list from before, or carries the group now: it is no other group for that.
+    assert_eq!(ready(&mut open(&[OAUTH])), words(&["+a", "=12"]));
+    let mut carrying = open(&[OAUTH, "devs"]);
+    assert_eq!(ready(&mut carrying), words(&["+a", "=12"]));
+    memberships.change("devs", &member, &nobody);
+    assert_eq!(ready(&mut hers), words(&["-a", "=12"]));
+    assert_eq!(ready(&mut carrying), words(&["-a", "=12"]));
+    assert_eq!(ready(&mut another), None);
+    assert!(visibility.read().visible(&visibility.viewer(&carol(&[OAUTH]))).is_empty());
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use super::disk::Disk;
 use super::path_in;
 use super::power_loss::empty;
 use crate::store::embedded::disk::{FORMAT, META};
+use crate::store::embedded::open::FIRST_REVISION;
 use crate::store::embedded::{Embedded, Options, Refusal};
 use crate::store::engine_suite::put;
 use crate::store::{Engine, Expect, Record};
@@ -20,7 +21,7 @@ async fn closed_store() -> (Vec<u8>, Vec<Record>) {
     for number in 0..40 {
         put(&*engine, &format!("k/{number}"), Expect::Absent, Some(&"x".repeat(number * 20))).await;
     }
-    put(&*engine, "k/1", Expect::At(2), Some("changed")).await;
+    put(&*engine, "k/1", Expect::At(FIRST_REVISION + 2), Some("changed")).await;
     let records = engine.list("", None).unwrap().records;
     engine.shutdown().unwrap();
     (disk.bytes(), records)
@@ -32,7 +33,7 @@ fn refused_or_whole(image: &[u8], records: &[Record], label: &str) -> bool {
     match Embedded::open_on(disk.backend(), Options::default()) {
         Ok(engine) => {
             assert_eq!(engine.list("", None).unwrap().records, records, "{label}");
-            assert_eq!(engine.revision(), 41, "{label}");
+            assert_eq!(engine.revision(), FIRST_REVISION + 41, "{label}");
             false
         }
         Err(why) => {
@@ -154,6 +155,6 @@ fn only_the_owner_may_read() {
     // What a creation that was cut left behind is in nobody's way.
     fs::remove_file(&path).unwrap();
     fs::write(path.with_file_name("store.redb.new"), b"half").unwrap();
-    assert_eq!(Embedded::open(&path, Options::default()).unwrap().revision(), 0);
+    assert_eq!(Embedded::open(&path, Options::default()).unwrap().revision(), FIRST_REVISION);
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
 }

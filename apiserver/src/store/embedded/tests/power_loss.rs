@@ -79,7 +79,7 @@ async fn recorded() -> (Vec<u8>, Vec<Event>, Model) {
     let initial = empty().bytes();
     let disk = Disk::with(initial.clone());
     let engine = Embedded::open_on(disk.backend(), options()).unwrap();
-    let mut model = Model::from([(0, BTreeMap::new())]);
+    let mut model = Model::from([(open::FIRST_REVISION, BTreeMap::new())]);
     engine.subscribe("", Arc::new(Notes(disk.clone()))).unwrap();
     workload(&*engine, &mut model).await;
     engine.shutdown().unwrap();

@@ -1,6 +1,7 @@
 //! A naive model: what kube-apiserver holds, per source, and how far the index has been told.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -10,6 +11,7 @@ use super::super::rules::{Access, RuleDoc};
 use super::super::selection::Selection;
 use super::super::subjects::{Limit, Subject, SubjectDoc, Viewer};
 use super::{apply, binding, item, rule, state, subject, user};
+use crate::authn::memberships::{MembersChange, OAUTH};
 use crate::rest::ListOptions;
 use crate::store::Revision;
 
@@ -28,6 +30,8 @@ enum Step {
     Deliver(usize),
     Relist(usize),
     Bookmark(usize),
+    /// Alice joins or leaves a group by its Group object.
+    Member(&'static str, bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -45,6 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (0..5usize).prop_map(Step::Deliver),
         1 => (0..5usize).prop_map(Step::Relist),
         1 => (0..5usize).prop_map(Step::Bookmark),
+        2 => (prop::sample::select(vec!["team", "crew"]), any::<bool>()).prop_map(|(g, on)| Step::Member(g, on)),
     ]
 }
 
@@ -63,7 +68,7 @@ fn subjects(choice: usize) -> Vec<SubjectDoc> {
         0 => vec![subject("User", "alice", "")],
         1 => vec![subject("Group", "team", "")],
         2 => vec![subject("User", "alice", ""), subject("Group", "team", ""), subject("User", "bob", "")],
-        3 => vec![subject("ServiceAccount", "robot", "")],
+        3 => vec![subject("ServiceAccount", "robot", ""), subject("Group", "crew", "")],
         _ => vec![],
     }
 }
@@ -91,6 +96,8 @@ struct World {
     namespaces: BTreeMap<&'static str, (Revision, bool)>,
     roles: BTreeMap<Key, Vec<RuleDoc>>,
     bindings: BTreeMap<Key, Binding>,
+    /// Groups that Group objects give to alice.
+    members: BTreeSet<&'static str>,
 }
 
 impl World {
@@ -120,7 +127,10 @@ impl World {
     fn visible(&self, name: &str, groups: &[&str], limit: &Limit) -> BTreeMap<String, Revision> {
         let mine = |s: &Subject| match s {
             Subject::User(n) => &**n == name,
-            Subject::Group(n) => groups.contains(&&**n),
+            Subject::Group(n) => {
+                let given = name == "alice" && groups.contains(&OAUTH) && self.members.contains(&**n);
+                groups.contains(&&**n) || given
+            }
         };
         let allowed = |namespace: &str| {
             groups.contains(&"system:masters")
@@ -201,6 +211,15 @@ impl Bench {
                 self.index.progress(SOURCES[*source], self.revision);
             }
             Step::Bookmark(_) => {}
+            Step::Member(group, on) => {
+                let changed =
+                    if *on { self.told.members.insert(group) } else { self.told.members.remove(group) };
+                let alice = |there: bool| there.then(|| Arc::from("alice")).into_iter().collect();
+                let change = MembersChange { group: (*group).into(), joined: alice(*on), left: alice(!*on) };
+                if changed {
+                    self.index.change_members(&Arc::new(change));
+                }
+            }
         }
     }
 
@@ -280,7 +299,12 @@ fn watchers() -> Vec<(&'static str, Vec<&'static str>, Limit, Selection)> {
     vec![
         ("alice", vec![], Limit::None, all.clone()),
         ("alice", vec!["team"], Limit::None, all.clone()),
-        ("alice", vec!["team"], only, all.clone()),
+        ("alice", vec!["team"], only.clone(), all.clone()),
+        ("alice", vec![OAUTH], Limit::None, all.clone()),
+        ("alice", vec![OAUTH], only, all.clone()),
+        ("alice", vec![OAUTH, "team"], Limit::None, all.clone()),
+        ("alice", vec![OAUTH, "team"], Limit::None, labels.clone()),
+        ("bob", vec![OAUTH], Limit::None, all.clone()),
         ("alice", vec!["team"], Limit::None, labels.clone()),
         ("system:serviceaccount:a:robot", vec!["system:serviceaccounts"], Limit::None, all.clone()),
         ("root", vec!["system:masters"], Limit::None, all),
@@ -324,7 +348,7 @@ proptest! {
         let mut bench = Bench::new(capacity);
         let watchers = watchers();
         let mut followers: Vec<Follower> = watchers.iter().map(|(name, groups, limit, selection)| Follower {
-            viewer: Viewer::new(&user(name, groups), limit.clone()),
+            viewer: Viewer::new(&user(name, groups), None, limit.clone()),
             selection: selection.clone(),
             position: bench.index.log().end(),
             live: BTreeMap::new(),
