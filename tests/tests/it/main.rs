@@ -5,6 +5,7 @@ mod controllers;
 mod garbage_collector;
 mod identity;
 mod image_imports;
+mod image_import;
 mod image_streams;
 mod image_tags;
 mod kubectl;
