@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	imagev1 "github.com/openshift/api/image/v1"
-	imageclient "github.com/openshift/client-go/image/clientset/versioned"
-	typedimage "github.com/openshift/client-go/image/clientset/versioned/typed/image/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,14 +15,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
 )
-
-// images is a typed client of the group, for the project of a new tenant.
-func images(t *testing.T) (typedimage.ImageV1Interface, string) {
-	t.Helper()
-	client, err := imageclient.NewForConfig(administrator(t))
-	must(t, err)
-	return client.ImageV1(), newTenant(t).project
-}
 
 // newStreamTag is a tag of a pull spec.
 func newStreamTag(stream, tag, pullSpec string) *imagev1.ImageStreamTag {
@@ -38,7 +28,8 @@ func newStreamTag(stream, tag, pullSpec string) *imagev1.ImageStreamTag {
 }
 
 func TestTypedImageStreamTags(t *testing.T) {
-	client, project := images(t)
+	all, project := images(t)
+	client := all.ImageV1()
 	tags := client.ImageStreamTags(project)
 
 	// A PUT without a version, of a tag whose stream is not there: what oc tag does.
@@ -97,7 +88,8 @@ func TestTypedImageStreamTags(t *testing.T) {
 }
 
 func TestTypedImageTags(t *testing.T) {
-	client, project := images(t)
+	all, project := images(t)
+	client := all.ImageV1()
 	tags := client.ImageTags(project)
 	reference := newStreamTag("app", "1", "quay.io/lab/app:1").Tag
 	created, err := tags.Create(t.Context(), &imagev1.ImageTag{ObjectMeta: metav1.ObjectMeta{Name: "app:1"}, Spec: reference}, metav1.CreateOptions{})
@@ -122,7 +114,8 @@ func TestTypedImageTags(t *testing.T) {
 }
 
 func TestImageStreamTagPages(t *testing.T) {
-	client, project := images(t)
+	all, project := images(t)
+	client := all.ImageV1()
 	tags := client.ImageStreamTags(project)
 	var writers sync.WaitGroup
 	for writer := range 20 {
@@ -176,7 +169,8 @@ func TestImageStreamTagPages(t *testing.T) {
 }
 
 func TestTypedImageStreamImages(t *testing.T) {
-	client, project := images(t)
+	all, project := images(t)
+	client := all.ImageV1()
 	digest := "sha256:" + fmt.Sprintf("%064x", len(project)+1000)
 	mapping := &imagev1.ImageStreamMapping{
 		ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: project},
