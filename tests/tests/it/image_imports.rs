@@ -154,10 +154,9 @@ async fn a_list_is_one_image_or_all_of_them() -> anyhow::Result<()> {
     }
 
     // One by the preference of the tag; by digest there is none.
-    let tags = json!({"spec": {"tags": [{"name": "one", "annotations":
-        {"importer.image.openshift.io/prefer-arch": "s390x"}}]}});
-    let merge = "application/strategic-merge-patch+json";
-    scene.admin.api.patch(&scene.path("imagestreams/app"), merge, &tags).await?.ok()?;
+    let mut stream = scene.stream().await?;
+    stream["spec"]["tags"][0]["annotations"] = json!({"importer.image.openshift.io/prefer-arch": "s390x"});
+    scene.admin.api.put(&scene.path("imagestreams/app"), &stream).await?.ok()?;
     let found = scene.one(&from, json!({"insecure": true})).await?;
     assert_eq!(found["image"]["metadata"]["name"], s390.as_str(), "{found}");
     let by_digest = pull_spec(&registry, &format!("@{list}"));
