@@ -50,9 +50,10 @@ pub(super) struct Answer {
 /// Asks. Any code is an answer.
 pub(super) async fn ask(client: &Client, ask: Ask<'_>) -> Result<Answer, Error> {
     let first = ask.url.to_string();
-    let end = ask.deadline.min(Instant::now() + client.limits.request);
-    let room = timeout_at(end, client.room.acquire()).await;
+    // Waiting for others is not the registry's time.
+    let room = timeout_at(ask.deadline, client.room.acquire()).await;
     let Ok(Ok(_place)) = room else { return Err(Error::Timeout(AWAITING).of("Get", first)) };
+    let end = ask.deadline.min(Instant::now() + client.limits.request);
     let (limit, mut shown) = (ask.limit, first);
     let answered = timeout_at(end, follow(client, ask, &mut shown)).await;
     let response =

@@ -49,6 +49,12 @@ struct Endpoint {
     challenges: Vec<Challenge>,
 }
 
+/// The header that says who asks, or why there is none.
+struct Kept {
+    given: Result<Option<HeaderValue>, Error>,
+    until: Instant,
+}
+
 /// See the module.
 pub struct Repository {
     client: Arc<Client>,
@@ -56,8 +62,7 @@ pub struct Repository {
     credentials: Option<Credentials>,
     deadline: Instant,
     endpoint: OnceCell<Result<Endpoint, Error>>,
-    /// The header that says who asks, or why there is none, and until when that is so.
-    authorization: Mutex<Option<(Result<Option<HeaderValue>, Error>, Instant)>>,
+    authorization: Mutex<Option<Kept>>,
 }
 
 impl Repository {
@@ -211,10 +216,8 @@ impl Repository {
     async fn authorization(&self) -> Result<Option<HeaderValue>, Error> {
         let endpoint = self.endpoint().await?;
         let mut kept = self.authorization.lock().await;
-        if let Some((given, until)) = &*kept
-            && Instant::now() < *until
-        {
-            return given.clone();
+        if let Some(kept) = kept.as_ref().filter(|kept| Instant::now() < kept.until) {
+            return kept.given.clone();
         }
         let authorizer = Authorizer {
             client: &self.client,
@@ -228,7 +231,7 @@ impl Repository {
             Ok((header, time)) => (Ok(header), time),
             Err(error) => (Err(error), LEAST_TOKEN_TIME),
         };
-        *kept = Some((given.clone(), Instant::now() + time));
+        *kept = Some(Kept { given: given.clone(), until: Instant::now() + time });
         given
     }
 

@@ -65,6 +65,18 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn only_the_creation_of_an_import_may_take_long() {
+        let imports = "/apis/image.openshift.io/v1/namespaces/demo/imagestreamimports";
+        let long = |method: http::Method, path: &str| {
+            is_import(&RequestInfo::parse(&method, path, false, None).unwrap())
+        };
+        assert!(long(http::Method::POST, imports));
+        assert!(!long(http::Method::GET, imports));
+        assert!(!long(http::Method::POST, &imports.replace("imports", "mappings")));
+        assert!(!long(http::Method::POST, &imports.replace("image.openshift.io", "other.io")));
+    }
+
     #[tokio::test]
     async fn a_stream_ends_with_the_drain() {
         let drain = Drain::new();

@@ -49,12 +49,16 @@ impl Scene {
 }
 
 fn import(stream: &str, spec: Value) -> Value {
-    json!({"apiVersion": "image.openshift.io/v1", "kind": "ImageStreamImport", "metadata": {"name": stream},
-        "spec": spec, "status": {}})
+    let mut import = json!({"apiVersion": "image.openshift.io/v1", "kind": "ImageStreamImport",
+        "metadata": {"name": stream}, "status": {}});
+    import["spec"] = spec;
+    import
 }
 
 fn image(from: &str, to: &str, policy: Value) -> Value {
-    json!({"from": {"kind": "DockerImage", "name": from}, "to": {"name": to}, "importPolicy": policy})
+    let mut image = json!({"from": {"kind": "DockerImage", "name": from}, "to": {"name": to}});
+    image["importPolicy"] = policy;
+    image
 }
 
 fn pull_spec(registry: &Registry, rest: &str) -> String {

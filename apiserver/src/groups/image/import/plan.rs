@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    fn target(image: serde_json::Value) -> Result<Target, Status> {
+    fn target(image: &serde_json::Value) -> Result<Target, Status> {
         let import = Object::from_value(json!({"spec": {"images": [image]}})).unwrap();
         let stream = Object::from_value(json!({
             "metadata": {"annotations": {"openshift.io/image.insecureRepository": "false"}},
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn docker_hub_is_called_by_one_name_and_asked_at_another() {
-        let target = target(json!({"from": {"name": "busybox"}, "to": {"name": "one"}})).unwrap();
+        let target = target(&json!({"from": {"name": "busybox"}, "to": {"name": "one"}})).unwrap();
         assert_eq!(target.shown(), "docker.io/library/busybox:latest");
         assert_eq!(target.location.registry, "registry-1.docker.io");
         assert_eq!(target.location.path, "library/busybox");
@@ -176,7 +176,7 @@ mod tests {
     fn a_digest_counts_more_than_a_tag() {
         let digest = format!("sha256:{}", "a".repeat(64));
         let name = format!("r.io:5000/a/b/c:1@{digest}");
-        let target = target(json!({"from": {"name": name}, "importPolicy": {"insecure": true}})).unwrap();
+        let target = target(&json!({"from": {"name": name}, "importPolicy": {"insecure": true}})).unwrap();
         assert_eq!(target.shown(), format!("r.io:5000/a/b/c@{digest}"));
         assert_eq!(
             (target.location.registry.as_str(), target.location.path.as_str()),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_leads_nowhere_is_told() {
-        let message = |name: &str| target(json!({"from": {"name": name}})).unwrap_err().message;
+        let message = |name: &str| target(&json!({"from": {"name": name}})).unwrap_err().message;
         let internal = "Internal error occurred: unable to parse docker reference";
         assert_eq!(message("*"), format!("{internal} *:latest: invalid reference format"));
         assert_eq!(message("r.io"), format!("{internal} : invalid reference format"));

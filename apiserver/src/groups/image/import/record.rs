@@ -8,8 +8,8 @@ use super::pull::{Found, Pulled, PulledAll};
 use super::request::Wanted;
 use crate::groups::image::model::spec_tags::set_spec_tag_field;
 use crate::groups::image::model::{
-    Condition, Event, REPOSITORY_CHECK, latest_event, record_import, set_condition, set_spec_tag, spec_tag,
-    status_tag,
+    Condition, Event, REPOSITORY_CHECK, TagReference, latest_event, record_import, set_condition,
+    set_spec_tag, spec_tag, status_tag,
 };
 use crate::groups::image::reference::Reference;
 
@@ -86,7 +86,7 @@ impl Recorder<'_> {
 /// Whether an event is news for its tag.
 fn changes(stream: &Object, tag: &str, event: &Event) -> bool {
     let Some(previous) = latest_event(stream, tag) else { return true };
-    let Some(wanted) = spec_tag(stream, tag).and_then(|tag| tag.generation()) else { return true };
+    let Some(wanted) = spec_tag(stream, tag).and_then(TagReference::generation) else { return true };
     !previous.means(event) || wanted > previous.generation
 }
 

@@ -7,6 +7,7 @@ use super::pull::{Found, Pulled, PulledAll, PulledRepository};
 use super::{record, request};
 use crate::groups::image::GROUP;
 use crate::groups::image::model::{generations, normalise, provisional};
+use crate::groups::image::testing::Fixture;
 
 const NOW: &str = "2026-11-30T03:58:44Z";
 
@@ -14,14 +15,14 @@ fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-fn import(spec: Value) -> Object {
+fn import(spec: &Value) -> Object {
     let mut import = object(json!({"metadata": {"name": "imp", "namespace": "demo"}, "spec": spec}));
     request::set_defaults(&mut import);
     import
 }
 
 fn errors(spec: Value) -> String {
-    let import = import(spec);
+    let import = import(&spec);
     Status::invalid(GROUP, "ImageStreamImport", "imp", &request::validate(&import)).message
 }
 
@@ -68,7 +69,7 @@ fn what_is_wrong_is_told_as_recorded() {
 fn the_tag_of_the_pull_spec_is_the_streams_where_none_is_named() {
     let image = |name: &str| json!({"from": {"kind": "DockerImage", "name": name}});
     let digest = format!("a@sha256:{}", "0".repeat(64));
-    let filled = import(json!({"images": [image("q.io/x/y:1"), image("busybox"), image(&digest)]}));
+    let filled = import(&json!({"images": [image("q.io/x/y:1"), image("busybox"), image(&digest)]}));
     let images = filled.at(&["spec", "images"]).unwrap();
     assert_eq!(images[0]["to"], json!({"name": "1"}));
     assert_eq!(images[0]["importPolicy"], json!({"importMode": "Legacy"}));
@@ -97,7 +98,7 @@ fn stream() -> Object {
 }
 
 fn one() -> Object {
-    import(json!({"import": true, "images": [
+    import(&json!({"import": true, "images": [
         {"from": {"kind": "DockerImage", "name": "q.io/x/y:1"}, "to": {"name": "one"}, "importPolicy": {"scheduled": true}}]}))
 }
 
@@ -163,7 +164,7 @@ fn what_is_there_already_is_no_change() {
 #[test]
 fn a_repository_brings_a_tag_for_each_of_its_own() {
     let import =
-        import(json!({"import": true, "repository": {"from": {"kind": "DockerImage", "name": "q.io/x/y"},
+        import(&json!({"import": true, "repository": {"from": {"kind": "DockerImage", "name": "q.io/x/y"},
         "referencePolicy": {"type": "Local"}}}));
     let images = vec![
         Pulled { tag: "latest".to_owned(), outcome: found("sha256:a") },
@@ -182,4 +183,66 @@ fn a_repository_brings_a_tag_for_each_of_its_own() {
     assert_eq!((&status[0]["tag"], &status[0]["items"]), (&json!("1.0"), &Value::Null));
     assert_eq!(status[0]["conditions"][0]["generation"], 1);
     assert_eq!(status[1]["items"][0]["image"], "sha256:a");
+}
+
+/// `127.0.0.1:1`: nothing listens there.
+fn refused(spec: &Value) -> Value {
+    json!({"apiVersion": "image.openshift.io/v1", "kind": "ImageStreamImport", "metadata": {"name": "imp"},
+        "spec": spec, "status": {}})
+}
+
+#[tokio::test]
+async fn an_import_that_fails_is_answered_as_recorded() {
+    let fixture = Fixture::bare().await;
+    let spec =
+        json!({"import": false, "images": [{"from": {"kind": "DockerImage", "name": "127.0.0.1:1/x/y:1"}}]});
+    let mut answer = fixture.post("imagestreamimports", "demo", &refused(&spec)).await.unwrap();
+    let metadata = answer["metadata"].as_object_mut().unwrap();
+    assert!(metadata.remove("uid").is_some() && metadata.remove("creationTimestamp").is_some());
+    let text = r#"127.0.0.1:1/x/y:1: Get "https://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused"#;
+    assert_eq!(
+        answer,
+        json!({
+            "kind": "ImageStreamImport",
+            "apiVersion": "image.openshift.io/v1",
+            "metadata": {"name": "imp", "namespace": "demo"},
+            "spec": {"import": false, "images": [{
+                "from": {"kind": "DockerImage", "name": "127.0.0.1:1/x/y:1"}, "to": {"name": "1"},
+                "importPolicy": {"importMode": "Legacy"}, "referencePolicy": {"type": "Source"}}]},
+            "status": {"images": [{
+                "status": {"metadata": {}, "status": "Failure",
+                    "message": format!("Internal error occurred: {text}"), "reason": "InternalError",
+                    "details": {"causes": [{"message": text}]}, "code": 500},
+                "tag": "1"}]},
+        })
+    );
+    let error =
+        fixture.post("imagestreamimports", "demo", &refused(&json!({"import": true}))).await.unwrap_err();
+    assert_eq!(error.code, 422);
+    let cause = &error.details.unwrap().causes[0];
+    assert_eq!((cause.reason.as_str(), cause.field.as_str()), ("FieldValueInvalid", "spec.images"));
+}
+
+#[tokio::test]
+async fn a_failed_tag_means_its_pull_spec_and_says_why_it_is_not_imported() {
+    let fixture = Fixture::bare().await;
+    let spec = json!({"import": true, "images": [
+        {"from": {"kind": "DockerImage", "name": "127.0.0.1:1/lab/local:1"}, "to": {"name": "local"}}]});
+    let answer = fixture.post("imagestreamimports", "demo", &refused(&spec)).await.unwrap();
+    let stream = fixture.get("demo/imp").await;
+    let shown = &answer["status"]["import"];
+    assert_eq!(shown["metadata"]["resourceVersion"], stream.resource_version());
+    assert!(shown.get("kind").is_none());
+    let tag = &shown["spec"]["tags"][0];
+    assert_eq!((&tag["generation"], &tag["from"]["name"]), (&json!(1), &json!("127.0.0.1:1/lab/local:1")));
+    let status = &shown["status"]["tags"][0];
+    assert_eq!(status["items"][0]["dockerImageReference"], "127.0.0.1:1/lab/local:1");
+    assert_eq!(status["items"][0]["image"], "");
+    assert_eq!(
+        (&status["conditions"][0]["reason"], &status["conditions"][0]["generation"]),
+        (&json!("InternalError"), &json!(1))
+    );
+    // The same again is nothing new.
+    fixture.post("imagestreamimports", "demo", &refused(&spec)).await.unwrap();
+    assert_eq!(fixture.get("demo/imp").await, stream);
 }
