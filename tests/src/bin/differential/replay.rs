@@ -33,7 +33,7 @@ pub(crate) async fn replay(topics: &[Topic], caller: &Caller) -> anyhow::Result<
         Report { cases: 0, distinct: Distinct::default(), unexplained: Vec::new(), explained: 0, idle: Vec::new() };
     for topic in topics {
         let recorded = case::recorded(&topic.name)?;
-        let played = play::play(topic, caller, &crate::run_word()).await?;
+        let played = play::play(topic, caller, false).await?;
         let mut found = compare::topic(topic, &recorded, &played.answers);
         found.extend(played.violations.into_iter().map(|(step, violation)| Difference {
             case: format!("{}/{step}", topic.name),
