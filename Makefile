@@ -29,7 +29,7 @@ check: ## Run the checks that need no control plane
 advisories: ## Look for known vulnerabilities in what we depend on (needs GitHub)
 	@hack/cargo-deny check advisories
 
-bench: build ## Measure our Routes beside the same objects as a CRD
+bench: build ## Measure our Routes and ImageStreams beside the same objects as CRDs
 	@cargo build --release -p picoshift-tests --bin bench
 	@PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
 

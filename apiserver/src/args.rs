@@ -36,6 +36,12 @@ pub struct Args {
     /// Host (and port) of the cluster's image registry as everybody else reaches it.
     #[arg(long, env = "PICOSHIFT_EXTERNAL_REGISTRY_HOSTNAME", default_value = "")]
     pub external_registry_hostname: String,
+    /// PEM file with certificates of authorities that registries are believed by, beside the system's.
+    #[arg(long, env = "PICOSHIFT_REGISTRY_CA_FILE")]
+    pub registry_ca_file: Option<PathBuf>,
+    /// Tags of one repository that an import takes at once; -1 for all.
+    #[arg(long, default_value_t = 50, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
+    pub max_images_bulk_imported_per_repository: i64,
     /// Form of the log.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,

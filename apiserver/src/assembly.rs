@@ -17,6 +17,7 @@ use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
 use crate::discovery::Discovery;
 use crate::groups::{image, project, route, user};
+use crate::oci;
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -41,6 +42,10 @@ pub struct Ingredients<'a> {
     pub ingress_domain: &'a str,
     /// The cluster's image registry, if it has one.
     pub hostnames: image::Hostnames,
+    /// The client that images are imported with.
+    pub registries: Arc<oci::Client>,
+    /// Tags of one repository that an import takes at once; `None` for all.
+    pub max_imported_tags: Option<usize>,
     /// Where the groups register what must be ready.
     pub checks: &'a Checks,
 }
@@ -60,8 +65,17 @@ pub struct Assembly {
 /// # Errors
 /// When the store cannot be opened or read; nothing is served then.
 pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> {
-    let Ingredients { client, memberships, authorizer, data_file, ingress_domain, hostnames, checks } =
-        ingredients;
+    let Ingredients {
+        client,
+        memberships,
+        authorizer,
+        data_file,
+        ingress_domain,
+        hostnames,
+        registries,
+        max_imported_tags,
+        checks,
+    } = ingredients;
     let engine = open_store(data_file).await?;
     let store = Arc::clone(&engine);
     // A restart is the remedy, so all three probes show it.
@@ -86,16 +100,25 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         .context("cannot load routes")?;
 
     // Before the groups are loaded, which it is told of.
-    let projects = project::start(client.clone(), Arc::clone(&authorizer), &memberships, project::Config::default());
+    let projects =
+        project::start(client.clone(), Arc::clone(&authorizer), &memberships, project::Config::default());
     let readiness = projects.readiness;
     checks.add("project-visibility-synced", Shown::OnlyReady, move || {
         readiness.check().map_err(|status| status.message)
     });
 
     let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
-    let images = image::start(image::Ingredients { client, engine: store, authorizer, admission, hostnames })
-        .await
-        .context("cannot load image streams")?;
+    let images = image::start(image::Ingredients {
+        client,
+        engine: store,
+        authorizer,
+        admission,
+        hostnames,
+        registries,
+        max_tags: max_imported_tags,
+    })
+    .await
+    .context("cannot load image streams")?;
 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
     storages.extend(users);

@@ -14,6 +14,7 @@ pub mod discovery;
 pub mod groups;
 pub mod gzip;
 mod object_meta;
+pub mod oci;
 pub mod open_files;
 pub mod openapi;
 pub mod registry;

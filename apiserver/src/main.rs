@@ -14,6 +14,7 @@ use picoshift_apiserver::authn::memberships::Memberships;
 use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticator};
 use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview};
 use picoshift_apiserver::groups::image::Hostnames;
+use picoshift_apiserver::oci::{self, Trust};
 use picoshift_apiserver::open_files;
 use picoshift_apiserver::server::metrics::Metrics;
 use picoshift_apiserver::server::{self, Parts, ServerConfig};
@@ -22,6 +23,8 @@ use picoshift_machinery::listener::Limits;
 use picoshift_machinery::readiness::{Checks, Shown};
 use picoshift_machinery::tls::ServingCertificate;
 use picoshift_machinery::{log, signals};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -57,6 +60,8 @@ async fn main() -> anyhow::Result<()> {
             internal: args.internal_registry_hostname.clone(),
             external: args.external_registry_hostname.clone(),
         },
+        registries: registry_client(&args)?,
+        max_imported_tags: usize::try_from(args.max_images_bulk_imported_per_repository).ok(),
         checks: &checks,
     })
     .await?;
@@ -78,6 +83,16 @@ async fn main() -> anyhow::Result<()> {
     server::run(config, parts, drain).await?;
     drop(assembly.feeds);
     assembly.engine.shutdown().context("the store did not close")
+}
+
+/// The client that images are imported with.
+fn registry_client(args: &Args) -> anyhow::Result<Arc<oci::Client>> {
+    let mut trust = Trust { system: true, extra: Vec::new() };
+    if let Some(path) = &args.registry_ca_file {
+        let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+        trust.extra = read.with_context(|| format!("--registry-ca-file {}", path.display()))?;
+    }
+    oci::Client::new(&trust, oci::Limits::default()).context("--registry-ca-file")
 }
 
 async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {

@@ -14,7 +14,8 @@ use crate::authn::request_header::named_user;
 use crate::decode;
 use crate::groups::image::names;
 use crate::groups::image::reference::Reference;
-use crate::groups::{route, user};
+use crate::groups::{image, route, user};
+use crate::oci;
 use crate::registry::page::Continue;
 use crate::rest::patch;
 use crate::rest::query::{self, Listing, Query, WriteKind};
@@ -121,6 +122,45 @@ pub fn user_names(text: &str) {
     user::names_are_harmless(text);
 }
 
+/// What a registry answers: a manifest and, after a NUL byte, a configuration.
+pub fn registry_documents(bytes: &[u8]) {
+    let (manifest, config) = match bytes.iter().position(|byte| *byte == 0) {
+        Some(at) => (&bytes[..at], &bytes[at + 1..]),
+        None => (bytes, bytes),
+    };
+    for content_type in [
+        "",
+        "application/vnd.docker.distribution.manifest.v2+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.oci.image.index.v1+json",
+    ] {
+        image::import::read_untrusted(content_type, manifest, config);
+    }
+}
+
+/// Headers of a registry: a challenge, and the address of a redirect, which has a scheme and a host.
+pub fn registry_headers(text: &str) {
+    for challenge in oci::Challenge::parse(text) {
+        assert!(!challenge.scheme.bytes().any(|byte| byte.is_ascii_uppercase()));
+        let _ = challenge.parameter("realm");
+    }
+    let base = http::Uri::from_static("https://registry.example:5000/v2/a/manifests/1?x=1");
+    if let Some(url) = oci::resolve(&base, text) {
+        assert!(url.scheme().is_some() && url.authority().is_some(), "{text:?} leads to {url}");
+    }
+}
+
+/// A docker configuration out of a pull secret.
+pub fn docker_config(bytes: &[u8]) {
+    let mut keyring = oci::Keyring::default();
+    let _ = keyring.add_config_json(bytes);
+    let _ = keyring.add_config(bytes);
+    for image in ["docker.io/library/a", "quay.io:443/a/b:1", &String::from_utf8_lossy(bytes)] {
+        let _ = keyring.find(image);
+    }
+}
+
 /// A client's certificate.
 pub fn certificate(der: &[u8]) {
     let _ = Subject::of(der);
@@ -171,6 +211,18 @@ mod tests {
             image_reference(&text);
             image_reference(&path);
             user_names(&text);
+            registry_headers(&text);
+        }
+
+        #[test]
+        fn registries(
+            manifest in "\\{(\"(mediaType|config|layers|manifests|platform|digest|size|schemaVersion)\":(null|1|\"a\"|\\[\\{\\}\\]|\\{\\}),?){0,4}\\}?",
+            header in "((Bearer|Basic|,) ?(realm|service)=(\"[^\"]{0,4}\"?|a)[, ]?|https?://|[a-z@:/?#.]{1,3}){0,5}",
+            config in "\\{\"(auths\":\\{\")?[a-z.*/:?]{0,6}\":\\{\"auth\":\"[A-Za-z=]{0,8}\"\\}\\}?\\}?",
+        ) {
+            registry_documents(manifest.as_bytes());
+            registry_headers(&header);
+            docker_config(config.as_bytes());
         }
 
         #[test]
@@ -179,6 +231,8 @@ mod tests {
             patches(&bytes);
             certificate(&bytes);
             front_proxy_headers(&bytes);
+            registry_documents(&bytes);
+            docker_config(&bytes);
         }
 
         #[test]

@@ -157,8 +157,8 @@ impl<I: Imports> Streams<I> {
         let answer = self.imports.post(namespace, &request.body).await;
         let refused = match &answer {
             Ok(answer) => {
-                self.count(scheduled, answer);
-                tracing::info!(namespace, name, scheduled, "imported");
+                let (good, bad) = self.count(scheduled, answer);
+                tracing::info!(namespace, name, scheduled, good, bad, "imported");
                 false
             }
             Err(PostError::Refused(error)) => {
@@ -179,13 +179,18 @@ impl<I: Imports> Streams<I> {
         Ok(())
     }
 
-    fn count(&self, scheduled: bool, answer: &serde_json::Value) {
+    /// Counts what an answer says; how many went well and how many did not.
+    fn count(&self, scheduled: bool, answer: &serde_json::Value) -> (u32, u32) {
+        let (mut good, mut bad) = (0, 0);
         let status = &answer["status"];
         let images = status["images"].as_array().into_iter().flatten().map(|image| &image["status"]);
         let repository = status.get("repository").map(|repository| &repository["status"]);
         for status in images.chain(repository) {
-            self.metrics.count(scheduled, status["status"] == "Success");
+            let went_well = status["status"] == "Success";
+            self.metrics.count(scheduled, went_well);
+            *(if went_well { &mut good } else { &mut bad }) += 1;
         }
+        (good, bad)
     }
 
     /// Remembers a stream, and has it looked at if it awaits an import.

@@ -16,7 +16,9 @@ pub mod kubectl;
 pub mod metrics;
 pub mod objects;
 pub mod process;
+pub mod registry;
 pub mod tls;
+pub mod token_server;
 pub mod watch;
 
 pub use actor::Actor;

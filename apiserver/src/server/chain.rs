@@ -21,7 +21,7 @@ use picoshift_machinery::{Status, UserInfo};
 use tokio::time::timeout;
 
 use super::in_flight::{InFlight, Kind, Place};
-use super::long_running::until_drained;
+use super::long_running::{IMPORT_TIME, is_import, until_drained};
 use super::metrics::Target;
 use super::query::Query;
 use super::{Parts, own_paths, respond};
@@ -45,6 +45,8 @@ pub struct Chain {
 struct Seen {
     target: Target,
     watch: bool,
+    /// Whether it may last longer than other requests: a watch, or an import that waits for registries.
+    long: bool,
     user: Option<Arc<UserInfo>>,
 }
 
@@ -77,10 +79,12 @@ impl Chain {
         };
         seen.target = own_paths::target(&self.parts.endpoints, &info, request.method());
         seen.watch = info.is_resource && info.verb == "watch";
+        seen.long = seen.watch || is_import(&info);
         if seen.watch {
             return self.admitted(connection, request, info, seen).await;
         }
         let time = match query.time() {
+            Ok(_) if seen.long => IMPORT_TIME,
             Ok(asked) => asked.map_or(self.request_time, |asked| asked.min(self.request_time)),
             Err(why) => return respond::status(&Status::bad_request(why)),
         };
@@ -117,7 +121,7 @@ impl Chain {
                 Err(Refused::Forbidden(status)) => return respond::forbidden(&status),
                 Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
             };
-        let Ok(place) = self.place(&identity, &info, seen.watch) else {
+        let Ok(place) = self.place(&identity, &info, seen.long) else {
             return respond::too_many_requests();
         };
         if !info.is_resource && info.path == projects_webhook::PATH {
@@ -141,12 +145,12 @@ impl Chain {
     }
 
     /// A place among the running requests, or 429. Members of `system:masters` are never turned away.
-    fn place(&self, identity: &Identity, info: &RequestInfo, watch: bool) -> Result<Option<Place>, Full> {
+    fn place(&self, identity: &Identity, info: &RequestInfo, long: bool) -> Result<Option<Place>, Full> {
         if !info.is_resource && own_paths::PROBES.iter().any(|probe| info.path.starts_with(probe)) {
             return Ok(None);
         }
         let kind = match info.verb.as_str() {
-            _ if watch => Kind::Watch,
+            _ if long => Kind::LongRunning,
             "get" | "list" | "head" | "options" => Kind::ReadOnly,
             _ => Kind::Mutating,
         };
@@ -236,7 +240,7 @@ impl Service for Chain {
             response = respond::head_only(response);
         }
         let (code, spent) = (response.status().as_u16(), started.elapsed());
-        self.parts.metrics.answered(seen.target, code, (!seen.watch).then_some(spent.as_secs_f64()));
+        self.parts.metrics.answered(seen.target, code, (!seen.long).then_some(spent.as_secs_f64()));
         tracing::debug!(
             %method,
             path = uri.path(),

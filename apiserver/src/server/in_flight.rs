@@ -14,8 +14,8 @@ pub enum Kind {
     ReadOnly,
     /// Changes.
     Mutating,
-    /// Stays open.
-    Watch,
+    /// Stays open: a watch, an import.
+    LongRunning,
 }
 
 struct Room {
@@ -28,7 +28,7 @@ struct Room {
 pub struct InFlight {
     read_only: Arc<Room>,
     mutating: Arc<Room>,
-    watches: Arc<Room>,
+    long_running: Arc<Room>,
 }
 
 /// A place in a room; it is free again when this is dropped.
@@ -46,12 +46,12 @@ impl Drop for Place {
 impl InFlight {
     /// Rooms of these sizes.
     #[must_use]
-    pub fn new(read_only: usize, mutating: usize, watches: usize, metrics: &Metrics) -> Self {
+    pub fn new(read_only: usize, mutating: usize, long_running: usize, metrics: &Metrics) -> Self {
         let room = |size, gauge| Arc::new(Room { taken: AtomicUsize::new(0), size, gauge });
         Self {
             read_only: room(read_only, metrics.in_flight(RequestKind::READ_ONLY)),
             mutating: room(mutating, metrics.in_flight(RequestKind::MUTATING)),
-            watches: room(watches, metrics.long_running.clone()),
+            long_running: room(long_running, metrics.long_running.clone()),
         }
     }
 
@@ -61,7 +61,7 @@ impl InFlight {
         let room = match kind {
             Kind::ReadOnly => &self.read_only,
             Kind::Mutating => &self.mutating,
-            Kind::Watch => &self.watches,
+            Kind::LongRunning => &self.long_running,
         };
         if room.taken.fetch_add(1, Ordering::AcqRel) >= room.size && !must {
             room.taken.fetch_sub(1, Ordering::AcqRel);

@@ -1,17 +1,32 @@
-//! The body of a watch: ends cleanly when the server drains, and keeps the request's place until it is sent.
+//! Requests that may last longer than others. The body of a watch: ends cleanly when the server drains, and keeps the
+//! request's place until it is sent.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::BodyExt;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::drain::Drain;
+use picoshift_machinery::request_info::RequestInfo;
 
 use super::in_flight::Place;
+use crate::groups::image;
+
+/// Time of an import, from its first byte to its answer; the import itself has a shorter one.
+pub(super) const IMPORT_TIME: Duration = Duration::from_secs(20 * 60);
+
+/// Whether a request waits for registries: the usual time is not for it.
+pub(super) fn is_import(info: &RequestInfo) -> bool {
+    info.is_resource
+        && info.verb == "create"
+        && info.group == image::GROUP
+        && info.resource == image::IMAGE_STREAM_IMPORTS.plural
+}
 
 type Drained = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -4,6 +4,8 @@ mod bootstrap_roles;
 mod controllers;
 mod garbage_collector;
 mod identity;
+mod image_imports;
+mod image_import;
 mod image_streams;
 mod image_tags;
 mod kubectl;

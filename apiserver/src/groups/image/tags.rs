@@ -7,6 +7,7 @@
 
 pub mod columns;
 
+mod edits;
 mod embedded;
 mod image_tag;
 mod kind;

@@ -14,6 +14,7 @@ use super::{Group, Hostnames, Ingredients, Part};
 use crate::admission::Admission;
 use crate::authz::{Attributes, Authorizer, Decision};
 use crate::decode::decode_object;
+use crate::oci::{self, Limits, Trust};
 use crate::rest::patch::Replacement;
 use crate::rest::{
     DeleteOptions, Deleted, GetOptions, ListOptions, RequestContext, Storage, WatchEvent, WriteOptions,
@@ -68,6 +69,9 @@ impl Fixture {
             authorizer: Arc::new(Rules(denied)),
             admission: Arc::new(Admission::default()),
             hostnames,
+            registries: oci::Client::new(&Trust { system: false, extra: Vec::new() }, Limits::default())
+                .unwrap(),
+            max_tags: Some(50),
         })
         .await
         .unwrap();

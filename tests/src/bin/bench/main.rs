@@ -1,17 +1,21 @@
-//! `make bench`: our Routes beside the same objects as a CRD, in one run on the same kube-apiserver.
+//! `make bench`: our Routes and ImageStreams beside the same objects as CRDs, in one run on the same kube-apiserver.
 //!
 //! The client is an ordinary user with a certificate of her own, HTTP/2 over TLS, resourceVersion unset. CPU is
 //! that of all server processes (ours, kube-apiserver, etcd). Out: a table, and `target/bench/latest.json`.
 //! `BENCH_SECONDS` sets how long one measurement lasts (2), `BENCH_CASES` which cases run (a part of their names).
 
+mod cases;
 mod cpu;
 mod crd;
 mod fixtures;
+mod image_streams;
 mod load;
 mod measure;
 mod memory;
-mod peer;
 mod report;
+mod routes;
+mod subject;
+mod users;
 mod watch;
 
 use std::time::Duration;
@@ -19,8 +23,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use picoshift_tests::ControlPlane;
 
-use crate::measure::{Bench, Encoding, Operation, Way};
+use crate::cases::{Case, Way};
+use crate::measure::Bench;
 use crate::report::Record;
+use crate::routes::ROUTES;
+use crate::users::Credential;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -32,49 +39,64 @@ async fn main() -> anyhow::Result<()> {
     eprintln!("starting a control plane");
     let plane = ControlPlane::exclusive().await?;
     let mut records = Vec::new();
-    if "memory-at-rest".contains(&wanted) {
+    if memory::AT_REST.contains(&wanted) {
         records.push(memory::at_rest(&plane).await?);
     }
-    eprintln!("making the same Routes twice");
-    let bench = Bench::prepare(&plane, Duration::from_secs_f64(seconds)).await?;
-    run(&bench, &wanted, &mut records).await?;
-    if "memory-10000-routes-100-watchers".contains(&wanted) {
-        eprintln!("10,000 Routes and 100 watchers");
-        records.push(memory::loaded(&plane, &bench).await?);
+    let mut bench = Bench::prepare(&plane, Duration::from_secs_f64(seconds))?;
+    let of_routes = routes(&mut bench, &wanted).await?;
+    if !of_routes.is_empty() {
+        bench.fixtures.clear(&ROUTES).await?;
+        bench.restart_ours(&plane).await?;
     }
-    print!("{}", report::table(&records));
+    records.extend(of_routes);
+    records.extend(image_streams_and_users(&mut bench, &wanted).await?);
+    print!("{}{}", report::table(&records), report::growth(&records));
     let file = report::write(&records)?;
     println!("{}", file.display());
     Ok(())
 }
 
-async fn run(bench: &Bench, wanted: &str, records: &mut Vec<Record>) -> anyhow::Result<()> {
-    let operations = [
-        (Operation::Get, "get-1000"),
-        (Operation::List { count: 100 }, "list-100"),
-        (Operation::List { count: 1000 }, "list-1000"),
-        (Operation::Create, "create"),
-    ];
-    for (operation, name) in operations {
-        for way in [Way::Direct, Way::Aggregated] {
-            for encoding in [Encoding::Identity, Encoding::Gzip] {
-                if operation == Operation::Create && encoding == Encoding::Gzip {
-                    continue;
-                }
-                let case = format!("{name}-{way}-{encoding}");
-                if case.contains(wanted) {
-                    eprintln!("{case}");
-                    records.push(bench.compare(case, operation, way, encoding).await?);
-                }
-            }
-        }
-    }
-    for way in [Way::Direct, Way::Aggregated] {
+async fn routes(bench: &mut Bench, wanted: &str) -> anyhow::Result<Vec<Record>> {
+    let mut records = compared(bench, cases::of_routes(), wanted).await?;
+    for way in Way::ALL {
         let case = format!("watch-{}-{way}", watch::WATCHERS);
-        if case.contains(wanted) {
-            eprintln!("{case}");
-            records.push(watch::compare(bench, case, way).await?);
+        if is_wanted(&case, wanted) {
+            records.push(watch::compare(bench, &ROUTES, case, way).await?);
         }
     }
-    Ok(())
+    if is_wanted(memory::OF_ROUTES, wanted) {
+        records.push(memory::of_routes(bench).await?);
+    }
+    Ok(records)
+}
+
+async fn image_streams_and_users(bench: &mut Bench, wanted: &str) -> anyhow::Result<Vec<Record>> {
+    let mut records = compared(bench, cases::of_image_streams(), wanted).await?;
+    for credential in [Credential::Token, Credential::Certificate] {
+        if is_wanted(credential.case(), wanted) {
+            records.push(users::measure(bench, credential).await?);
+        }
+    }
+    if is_wanted(memory::OF_STREAMS, wanted) {
+        records.push(memory::of_image_streams(bench).await?);
+    }
+    Ok(records)
+}
+
+async fn compared(bench: &mut Bench, cases: Vec<Case>, wanted: &str) -> anyhow::Result<Vec<Record>> {
+    let mut records = Vec::new();
+    for case in cases {
+        if is_wanted(&case.to_string(), wanted) {
+            records.push(bench.compare(case).await?);
+        }
+    }
+    Ok(records)
+}
+
+fn is_wanted(case: &str, wanted: &str) -> bool {
+    let is = case.contains(wanted);
+    if is {
+        eprintln!("{case}");
+    }
+    is
 }

@@ -1,12 +1,13 @@
 //! One case: both peers in turns, several rounds each.
 
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Method;
 use http::header::{ACCEPT_ENCODING, HeaderValue};
+use http::{Method, Request};
+use http_body_util::Full;
+use picoshift_tests::actor::Stage;
 use picoshift_tests::home::Home;
 use picoshift_tests::http::Http;
 use picoshift_tests::identity::Identity;
@@ -14,69 +15,12 @@ use picoshift_tests::tls::Protocol;
 use picoshift_tests::{Actor, ControlPlane};
 use serde_json::json;
 
+use crate::cases::{Case, Encoding, Operation, Way};
 use crate::cpu::{Servers, our_memory};
-use crate::crd;
-use crate::fixtures::{self, filled, route_name};
+use crate::fixtures::{self, Fixtures};
 use crate::load::{Round, closed_loop, measured};
-use crate::peer::Peer;
 use crate::report::Record;
-
-/// Rounds per peer.
-pub(crate) const ROUNDS: usize = 3;
-/// Where creates go; emptied after each round.
-const SCRATCH: &str = "bench-create";
-/// Routes to get one by one.
-const NAMES: usize = 1000;
-
-/// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
-    /// One of [`NAMES`] Routes, another one each time.
-    Get,
-    /// All Routes of a namespace with so many.
-    List {
-        /// How many.
-        count: usize,
-    },
-    /// A new Route.
-    Create,
-}
-
-/// How our server is reached; the peer is kube-apiserver itself either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// At its own port.
-    Direct,
-    /// Through kube-apiserver.
-    Aggregated,
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Direct => "direct",
-            Self::Aggregated => "aggregated",
-        })
-    }
-}
-
-/// The encoding that the client accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Encoding {
-    /// Plain bytes.
-    Identity,
-    /// gzip.
-    Gzip,
-}
-
-impl fmt::Display for Encoding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Identity => "identity",
-            Self::Gzip => "gzip",
-        })
-    }
-}
+use crate::subject::{Peer, Subject};
 
 /// All that a case needs.
 pub(crate) struct Bench {
@@ -84,34 +28,45 @@ pub(crate) struct Bench {
     pub(crate) admin: Actor,
     /// The server processes.
     pub(crate) servers: Servers,
-    /// Where the control plane is.
-    pub(crate) home: Home,
+    /// What is measured with.
+    pub(crate) fixtures: Fixtures,
+    /// Where the servers are.
+    pub(crate) stage: Stage,
+    /// The user's certificate.
+    pub(crate) identity: Identity,
     /// How long a round lasts.
     pub(crate) length: Duration,
-    stage: picoshift_tests::actor::Stage,
-    identity: Identity,
-    created: AtomicUsize,
+    home: Home,
+    /// Creates and changes so far: no two are the same.
+    writes: AtomicUsize,
 }
 
 impl Bench {
-    /// Makes CRD, user, namespaces and Routes.
-    pub(crate) async fn prepare(plane: &ControlPlane, length: Duration) -> anyhow::Result<Self> {
+    /// Finds the servers and makes the user.
+    pub(crate) fn prepare(plane: &ControlPlane, length: Duration) -> anyhow::Result<Self> {
         let admin = plane.admin()?;
-        crd::install(&admin).await?;
-        fixtures::new_role(&admin).await?;
-        fixtures::new_namespace(&admin, SCRATCH).await?;
-        for count in [100, NAMES] {
-            fixtures::fill(&admin, count).await?;
-        }
         Ok(Self {
             servers: Servers::of(&plane.home)?,
+            fixtures: Fixtures::new(admin.clone()),
             admin,
-            home: plane.home.clone(),
-            length,
             stage: plane.stage.clone(),
             identity: plane.sign(fixtures::USER, None)?,
-            created: AtomicUsize::new(0),
+            length,
+            home: plane.home.clone(),
+            writes: AtomicUsize::new(0),
         })
+    }
+
+    /// Starts our server again, so that nothing of what was measured before is in its memory.
+    pub(crate) async fn restart_ours(&mut self, plane: &ControlPlane) -> anyhow::Result<()> {
+        plane.crash_and_restart_our_server().await?;
+        self.servers = Servers::of(&self.home)?;
+        Ok(())
+    }
+
+    /// Resident memory of our server in MB.
+    pub(crate) fn memory(&self) -> anyhow::Result<f64> {
+        our_memory(&self.home)
     }
 
     /// Clients with a connection each.
@@ -123,71 +78,92 @@ impl Bench {
         (0..count).map(|_| Http::new(endpoint, Some(&self.identity), Protocol::Http2)).collect()
     }
 
+    /// A number that no other write has.
+    pub(crate) fn next_write(&self) -> usize {
+        self.writes.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Measures both peers in turns.
-    pub(crate) async fn compare(
-        &self,
-        case: String,
-        operation: Operation,
-        way: Way,
-        encoding: Encoding,
-    ) -> anyhow::Result<Record> {
-        let workers = match operation {
-            Operation::Get | Operation::Create => 8,
-            Operation::List { .. } => 2,
-        };
+    pub(crate) async fn compare(&mut self, case: Case) -> anyhow::Result<Record> {
+        match case.operation {
+            Operation::Create => self.fixtures.namespace(case.subject, &case.subject.scratch()).await?,
+            Operation::Get { count } | Operation::List { count } | Operation::Update { among: count } => {
+                self.fixtures.both(case.subject, count).await?;
+            }
+        }
+        let workers = case.operation.workers();
         let mut rounds = [Round::default(), Round::default()];
         let peers = [Peer::Ours, Peer::Crd];
-        let clients = [self.clients(peers[0], way, workers)?, self.clients(peers[1], way, workers)?];
+        let clients =
+            [self.clients(peers[0], case.way, workers)?, self.clients(peers[1], case.way, workers)?];
         // The first requests open connections and fill caches of both; they do not count.
         for (peer, clients) in peers.iter().zip(&clients) {
-            self.round(*peer, clients, operation, encoding, self.length / 10).await?;
+            self.round(case, *peer, clients, self.length / 10).await?;
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..case.rounds {
             for index in 0..peers.len() {
-                let (peer, clients) = (peers[index], &clients[index]);
-                rounds[index].add(self.round(peer, clients, operation, encoding, self.length).await?);
+                rounds[index].add(self.round(case, peers[index], &clients[index], self.length).await?);
             }
         }
         let [ours, crd] = rounds;
-        Ok(Record::compare(case, &ours, &crd, our_memory(&self.home)?))
+        Ok(Record::compare(case.to_string(), &ours, &crd, self.memory()?))
     }
 
     async fn round(
         &self,
+        case: Case,
         peer: Peer,
         clients: &[Http],
-        operation: Operation,
-        encoding: Encoding,
         length: Duration,
     ) -> anyhow::Result<Round> {
-        let scratch = peer.routes(SCRATCH);
-        let names = peer.routes(&filled(NAMES));
-        let make = |http: &Http, number: usize| {
-            let mut request = match operation {
-                Operation::Get => {
-                    let path = format!("{names}/{}", route_name(number % NAMES));
-                    http.request(Method::GET, &path, None, Bytes::new())?
-                }
-                Operation::List { count } => {
-                    http.request(Method::GET, &peer.routes(&filled(count)), None, Bytes::new())?
-                }
-                Operation::Create => {
-                    let name = format!("new-{}", self.created.fetch_add(1, Ordering::Relaxed));
-                    let body = serde_json::to_vec(&peer.route(&name, SCRATCH))?;
-                    http.request(Method::POST, &scratch, Some("application/json"), body.into())?
-                }
-            };
-            let encoding = match encoding {
-                Encoding::Identity => HeaderValue::from_static("identity"),
-                Encoding::Gzip => HeaderValue::from_static("gzip"),
-            };
-            request.headers_mut().insert(ACCEPT_ENCODING, encoding);
-            Ok(request)
-        };
+        let make = |http: &Http, number: usize| self.request(case, peer, http, number);
         let round = measured(&self.servers, closed_loop(clients, length, make)).await?;
-        if operation == Operation::Create {
+        if case.operation == Operation::Create {
+            let scratch = case.subject.path(peer, &case.subject.scratch());
             self.admin.api.delete(&scratch, &json!({})).await?.ok()?;
         }
         Ok(round)
     }
+
+    fn request(
+        &self,
+        case: Case,
+        peer: Peer,
+        http: &Http,
+        number: usize,
+    ) -> anyhow::Result<Request<Full<Bytes>>> {
+        let subject: &Subject = case.subject;
+        let mut request = match case.operation {
+            Operation::Get { count } => {
+                let path = subject.object_path(peer, count, number);
+                http.request(Method::GET, &path, None, Bytes::new())?
+            }
+            Operation::List { count } => {
+                let path = subject.path(peer, &subject.filled(count));
+                http.request(Method::GET, &path, None, Bytes::new())?
+            }
+            Operation::Create => {
+                let (scratch, name) = (subject.scratch(), format!("new-{}", self.next_write()));
+                let body = serde_json::to_vec(&subject.object(peer, &name, &scratch))?;
+                let path = subject.path(peer, &scratch);
+                http.request(Method::POST, &path, Some("application/json"), body.into())?
+            }
+            Operation::Update { among } => {
+                // Each worker has an object of its own, or they would wait for each other.
+                let path = subject.object_path(peer, among, number % case.operation.workers());
+                let (format, change) = (subject.change)(self.next_write());
+                http.request(Method::PATCH, &path, Some(format), serde_json::to_vec(&change)?.into())?
+            }
+        };
+        request.headers_mut().insert(ACCEPT_ENCODING, accepted(case.encoding));
+        Ok(request)
+    }
+}
+
+/// The header for an encoding.
+pub(crate) fn accepted(encoding: Encoding) -> HeaderValue {
+    HeaderValue::from_static(match encoding {
+        Encoding::Identity => "identity",
+        Encoding::Gzip => "gzip",
+    })
 }

@@ -41,48 +41,68 @@ impl Record {
         }
     }
 
-    /// Memory, which has no peer.
+    /// Our server, where there is nothing to compare it with.
+    pub(crate) fn alone(case: &str, ours: &Round, rss_mb: f64) -> Self {
+        let record = Self::compare(case.to_owned(), ours, &Round::default(), rss_mb);
+        Self { peer: "none", ..record }
+    }
+
+    /// Memory, which has no peer and no requests.
     pub(crate) fn memory(case: &str, rss_mb: f64) -> Self {
-        Self {
-            case: case.to_owned(),
-            peer: "none",
-            ours_rps: 0.0,
-            peer_rps: 0.0,
-            ours_cpu_ms: 0.0,
-            peer_cpu_ms: 0.0,
-            ratio: 0.0,
-            p50_ms: 0.0,
-            p99_ms: 0.0,
-            rss_mb,
-        }
+        Self::alone(case, &Round::default(), rss_mb)
     }
 }
 
-/// A table for people.
+/// A table for people; `-` where there is no such number.
 pub(crate) fn table(records: &[Record]) -> String {
     let mut text = format!(
-        "{:<34} {:>9} {:>9} {:>11} {:>11} {:>7} {:>8} {:>8} {:>7}\n",
+        "{:<46} {:>9} {:>9} {:>11} {:>11} {:>7} {:>8} {:>8} {:>7}\n",
         "case", "ours/s", "peer/s", "ours cpu ms", "peer cpu ms", "ratio", "p50 ms", "p99 ms", "rss MB"
     );
     for record in records {
-        let line = if record.peer == "none" {
-            format!("{:<34} {:>76.1}", record.case, record.rss_mb)
-        } else {
-            format!(
-                "{:<34} {:>9.0} {:>9.0} {:>11.4} {:>11.4} {:>6.1}x {:>8.2} {:>8.2} {:>7.1}",
-                record.case,
-                record.ours_rps,
-                record.peer_rps,
-                record.ours_cpu_ms,
-                record.peer_cpu_ms,
-                record.ratio,
-                record.p50_ms,
-                record.p99_ms,
-                record.rss_mb
-            )
+        let number = |number: f64, decimals: usize, unit: &str| {
+            if number > 0.0 { format!("{number:.decimals$}{unit}") } else { "-".to_owned() }
         };
         // Writing to a String does not fail.
-        let _ = writeln!(text, "{line}");
+        let _ = writeln!(
+            text,
+            "{:<46} {:>9} {:>9} {:>11} {:>11} {:>7} {:>8} {:>8} {:>7.1}",
+            record.case,
+            number(record.ours_rps, 0, ""),
+            number(record.peer_rps, 0, ""),
+            number(record.ours_cpu_ms, 4, ""),
+            number(record.peer_cpu_ms, 4, ""),
+            number(record.ratio, 1, "x"),
+            number(record.p50_ms, 2, ""),
+            number(record.p99_ms, 2, ""),
+            record.rss_mb
+        );
+    }
+    text
+}
+
+/// How much more an update costs where there are more objects: a line for each pair of cases `…-among-N-…` that
+/// differ in the number only, the first of them being the one among fewer.
+pub(crate) fn growth(records: &[Record]) -> String {
+    let parts = |record: &Record| {
+        let (before, rest) = record.case.split_once("-among-")?;
+        let (count, after) = rest.split_once('-')?;
+        Some((count.to_owned(), format!("{before}-{after}")))
+    };
+    let mut text = String::new();
+    for (index, few) in records.iter().enumerate() {
+        for many in records.iter().skip(index + 1) {
+            let (Some((low, case)), Some((high, other))) = (parts(few), parts(many)) else { continue };
+            if case != other || few.ours_cpu_ms <= 0.0 || few.peer_cpu_ms <= 0.0 {
+                continue;
+            }
+            let (ours, peer) = (many.ours_cpu_ms / few.ours_cpu_ms, many.peer_cpu_ms / few.peer_cpu_ms);
+            let _ = writeln!(
+                text,
+                "{case}: among {high} it takes {:.4} ms, among {low} {:.4} ms: {ours:.2}x (the peer {peer:.2}x)",
+                many.ours_cpu_ms, few.ours_cpu_ms
+            );
+        }
     }
     text
 }
@@ -99,6 +119,36 @@ pub(crate) fn write(records: &[Record]) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn round(cpu: u64) -> Round {
+        let time = std::time::Duration::from_millis;
+        Round { latencies: vec![time(1)], elapsed: time(1), cpu: time(cpu) }
+    }
+
+    #[test]
+    fn a_table_has_dashes_where_there_is_nothing() {
+        let records =
+            [Record::alone("users-self-direct", &round(2), 12.5), Record::memory("memory-at-rest", 9.0)];
+        let table = table(&records);
+        let lines: Vec<Vec<&str>> = table.lines().skip(1).map(|l| l.split_whitespace().collect()).collect();
+        let alone = ["users-self-direct", "1000", "-", "2.0000", "-", "-", "1.00", "1.00", "12.5"];
+        assert_eq!(lines, [alone.as_slice(), &["memory-at-rest", "-", "-", "-", "-", "-", "-", "-", "9.0"]]);
+    }
+
+    #[test]
+    fn growth_pairs_what_differs_in_the_number_only() {
+        let record =
+            |case: &str, ours, peer| Record::compare(case.to_owned(), &round(ours), &round(peer), 0.0);
+        let records = [
+            record("a-among-10-direct", 2, 10),
+            record("a-among-10-aggregated", 4, 10),
+            record("a-among-10000-direct", 3, 20),
+            record("create", 1, 1),
+        ];
+        let expected =
+            "a-direct: among 10000 it takes 3.0000 ms, among 10 2.0000 ms: 1.50x (the peer 2.00x)\n";
+        assert_eq!(growth(&records), expected);
+    }
 
     #[test]
     fn json_has_the_agreed_fields() -> anyhow::Result<()> {

@@ -6,23 +6,23 @@ use anyhow::{Context as _, ensure};
 use http::Method;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use picoshift_tests::http::{Http, patch};
-use serde_json::json;
+use picoshift_tests::http::Http;
 use tokio::sync::mpsc;
 
-use crate::cpu::our_memory;
-use crate::fixtures::{filled, route_name};
+use crate::cases::Way;
 use crate::load::{Round, measured};
-use crate::measure::{Bench, ROUNDS, Way};
-use crate::peer::Peer;
+use crate::measure::Bench;
 use crate::report::Record;
+use crate::subject::{Peer, Subject};
 
 /// How many watch.
 pub(crate) const WATCHERS: usize = 100;
 /// Connections that they share; kube-apiserver takes 100 streams on one.
 const CONNECTIONS: usize = 10;
-/// The namespace that they watch has so many Routes.
-const ROUTES: usize = 100;
+/// The namespace that they watch has so many objects.
+const OBJECTS: usize = 100;
+/// Rounds per peer.
+const ROUNDS: usize = 3;
 /// How long a change may take to reach everybody before the run is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -36,11 +36,17 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    /// Opens the watches, from now on, in a namespace with `routes` Routes.
-    pub(crate) async fn gather(bench: &Bench, peer: Peer, way: Way, routes: usize) -> anyhow::Result<Self> {
+    /// Opens the watches, from now on, in the namespace with `count` objects.
+    pub(crate) async fn gather(
+        bench: &Bench,
+        subject: &Subject,
+        peer: Peer,
+        way: Way,
+        count: usize,
+    ) -> anyhow::Result<Self> {
         let connections = bench.clients(peer, way, CONNECTIONS)?;
         let writer = bench.clients(peer, way, 1)?.pop().context("no client")?;
-        let path = peer.routes(&filled(routes));
+        let path = subject.path(peer, &subject.filled(count));
         let list = writer.get(&format!("{path}?limit=1")).await?.ok()?;
         let from = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         let path = format!("{path}?watch=true&timeoutSeconds=3600&resourceVersion={from}");
@@ -56,12 +62,12 @@ impl Audience {
         Ok(Self { told, tasks, writer, _connections: connections })
     }
 
-    /// Changes one Route and waits until everybody knows; the times from sending the change to each delivery.
-    async fn tell(&mut self, peer: Peer, change: usize) -> anyhow::Result<Vec<Duration>> {
-        let path = format!("{}/{}", peer.routes(&filled(ROUTES)), route_name(change % ROUTES));
-        let body = json!({"spec": {"path": format!("/change-{change}")}});
+    /// Changes one object and waits until everybody knows; the times from sending the change to each delivery.
+    async fn tell(&mut self, subject: &Subject, peer: Peer, number: usize) -> anyhow::Result<Vec<Duration>> {
+        let path = subject.object_path(peer, OBJECTS, number);
+        let (format, change) = (subject.change)(number);
         let start = Instant::now();
-        self.writer.patch(&path, patch::MERGE, &body).await?.expect_code(200)?;
+        self.writer.patch(&path, format, &change).await?.expect_code(200)?;
         let mut latencies = Vec::with_capacity(WATCHERS);
         while latencies.len() < WATCHERS {
             let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
@@ -71,14 +77,17 @@ impl Audience {
         Ok(latencies)
     }
 
-    /// Tells change after change for `length`.
-    async fn listen(&mut self, peer: Peer, length: Duration, from: usize) -> anyhow::Result<Vec<Duration>> {
-        let end = Instant::now() + length;
+    /// Tells change after change.
+    async fn listen(
+        &mut self,
+        bench: &Bench,
+        subject: &Subject,
+        peer: Peer,
+    ) -> anyhow::Result<Vec<Duration>> {
+        let end = Instant::now() + bench.length;
         let mut latencies = Vec::new();
-        let mut change = from;
         while Instant::now() < end {
-            latencies.extend(self.tell(peer, change).await?);
-            change += 1;
+            latencies.extend(self.tell(subject, peer, bench.next_write()).await?);
         }
         Ok(latencies)
     }
@@ -103,18 +112,22 @@ async fn read(mut body: Incoming, tell: mpsc::UnboundedSender<Instant>) {
 }
 
 /// Measures both peers in turns. Rates and CPU are per delivery: a change told to 100 watchers counts 100.
-pub(crate) async fn compare(bench: &Bench, case: String, way: Way) -> anyhow::Result<Record> {
+pub(crate) async fn compare(
+    bench: &mut Bench,
+    subject: &Subject,
+    case: String,
+    way: Way,
+) -> anyhow::Result<Record> {
+    bench.fixtures.both(subject, OBJECTS).await?;
     let mut rounds = [Round::default(), Round::default()];
-    for number in 0..ROUNDS {
+    for _ in 0..ROUNDS {
         for (index, peer) in [Peer::Ours, Peer::Crd].into_iter().enumerate() {
-            let mut audience = Audience::gather(bench, peer, way, ROUTES).await?;
-            // Numbers of changes never repeat: one that changes nothing tells nobody.
-            let from = (number + 1) * 1_000_000 + usize::from(way == Way::Aggregated) * 500_000;
-            audience.tell(peer, from).await?;
-            let listening = audience.listen(peer, bench.length, from + 1);
+            let mut audience = Audience::gather(bench, subject, peer, way, OBJECTS).await?;
+            audience.tell(subject, peer, bench.next_write()).await?;
+            let listening = audience.listen(bench, subject, peer);
             rounds[index].add(measured(&bench.servers, listening).await?);
         }
     }
     let [ours, crd] = rounds;
-    Ok(Record::compare(case, &ours, &crd, our_memory(&bench.home)?))
+    Ok(Record::compare(case, &ours, &crd, bench.memory()?))
 }

@@ -1,19 +1,18 @@
-//! Writes of tags: each is a write of the stream, made anew from the stream as it is whenever another write came
-//! first, so that two tags of one stream can be written at once and neither is lost.
+//! Writes of tags: each is a write of the stream, which is created with its first tag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use picoshift_machinery::field_error::quote;
 use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
-use super::kind::TagKind;
+use super::edits::{Addition, Change, Removal};
 use super::storage::{STREAMS, TagStorage};
 use crate::admission::{Operation, Review};
 use crate::authz::{Attributes, Decision, forbidden};
 use crate::groups::image::GROUP;
 use crate::groups::image::columns::IMAGE_STREAMS;
-use crate::groups::image::model::{remove_spec_tag, remove_status_tag, set_spec_tag, spec_tag};
 use crate::groups::image::names::split_stream_tag;
 use crate::groups::image::streams::INTERNAL;
 use crate::object_meta;
@@ -37,8 +36,8 @@ impl TagStorage {
         self.admit_new(cx, &mut object).await?;
         let name = object.name().to_owned();
         let Some((stream, tag)) = split_stream_tag(&name) else {
-            let name = picoshift_machinery::field_error::quote(&name);
-            return Err(without_reason(format!("{name} must be of the form <stream_name>:<tag>")));
+            let why = format!("{} must be of the form <stream_name>:<tag>", quote(&name));
+            return Err(without_reason(why));
         };
         let addition = Addition {
             tag,
@@ -170,7 +169,7 @@ impl TagStorage {
     ) -> Result<Object, Status> {
         let old = change.old(&stream);
         let mut new = change.updater.update(&old)?;
-        if !matches!(new.resource_version(), "" | "0") {
+        if !new.resource_version().is_empty() {
             return Err(Status::not_found(GROUP, self.kind.resource().plural, change.name));
         }
         self.admit_new(cx, &mut new).await?;
@@ -211,132 +210,4 @@ fn new_stream(cx: &RequestContext, name: &str) -> Object {
 
 fn is_about_stream(status: &Status, reason: &str) -> bool {
     status.is(reason) && status.details.as_ref().is_some_and(|details| details.kind == STREAMS)
-}
-
-/// Adds a tag that must not be there.
-struct Addition<'a> {
-    tag: &'a str,
-    wanted: Option<Value>,
-    /// The answer when it is there.
-    taken: Status,
-}
-
-impl Addition<'_> {
-    fn add(&self, stream: &mut Object) -> Result<(), Status> {
-        if spec_tag(stream, self.tag).is_some() {
-            return Err(self.taken.clone());
-        }
-        if let Some(mut wanted) = self.wanted.clone() {
-            if let Value::Object(wanted) = &mut wanted {
-                wanted.insert("name".to_owned(), self.tag.into());
-            }
-            set_spec_tag(stream, wanted);
-        }
-        Ok(())
-    }
-}
-
-impl Updater for Addition<'_> {
-    fn update(&self, current: &Object) -> Result<Object, Status> {
-        let mut stream = current.clone();
-        self.add(&mut stream)?;
-        Ok(stream)
-    }
-
-    fn retries(&self) -> bool {
-        true
-    }
-}
-
-/// Changes a tag, or adds it.
-struct Change<'a> {
-    kind: &'a dyn TagKind,
-    updater: &'a dyn Updater,
-    name: &'a str,
-    tag: &'a str,
-    /// Whether the last try found no spec tag.
-    adds: AtomicBool,
-}
-
-impl Change<'_> {
-    /// The tag as it is.
-    fn old(&self, stream: &Object) -> Object {
-        self.kind.render(stream, self.tag, None, true).unwrap_or_default()
-    }
-
-    /// Completes and checks what the client made of `old`.
-    fn checked(&self, stream: &Object, old: &Object, mut new: Object) -> Result<Object, Status> {
-        let resource = self.kind.resource();
-        let current = stream.resource_version();
-        match new.resource_version() {
-            // As upstream: a write without a version is a write come what may.
-            "" | "0" => new.set_metadata("resourceVersion", current),
-            version if version != current => {
-                let why = format!("another caller has updated the resource version to {current}");
-                return Err(Status::conflict(GROUP, resource.plural, new.name(), &why));
-            }
-            _ => {}
-        }
-        metadata::carry_over(&mut new, old);
-        let created = old.at(&["metadata", "creationTimestamp"]).cloned().unwrap_or_default();
-        new.set_metadata("creationTimestamp", created);
-        self.kind.prepare_update(&mut new, old, stream);
-        let mut errors = object_meta::create(&new, true, object_meta::path_name);
-        errors.extend(object_meta::update(&new, old));
-        // Once more, as upstream: the kind's own rules begin with it.
-        errors.extend(object_meta::update(&new, old));
-        errors.extend(self.kind.validate_update(&new, old, stream));
-        if errors.is_empty() {
-            return Ok(new);
-        }
-        Err(Status::invalid(GROUP, resource.gvk.kind, new.name(), &errors))
-    }
-
-    /// Makes the tag the stream's.
-    fn put(&self, stream: &mut Object, new: &Object) -> Result<(), Status> {
-        self.adds.store(spec_tag(stream, self.tag).is_none(), Ordering::Relaxed);
-        self.kind.apply(stream, self.tag, new)
-    }
-}
-
-impl Updater for Change<'_> {
-    fn update(&self, current: &Object) -> Result<Object, Status> {
-        let old = self.old(current);
-        let new = self.checked(current, &old, self.updater.update(&old)?)?;
-        let mut stream = current.clone();
-        self.put(&mut stream, &new)?;
-        Ok(stream)
-    }
-
-    fn retries(&self) -> bool {
-        true
-    }
-}
-
-/// Removes a tag's spec and history.
-struct Removal<'a> {
-    plural: &'static str,
-    name: &'a str,
-    tag: &'a str,
-    /// The uid that the stream must have.
-    uid: Option<&'a str>,
-}
-
-impl Updater for Removal<'_> {
-    fn update(&self, current: &Object) -> Result<Object, Status> {
-        if self.uid.is_some_and(|uid| uid != current.uid()) {
-            let why = "the UID precondition was not met";
-            return Err(Status::conflict(GROUP, self.plural, self.name, why));
-        }
-        let mut stream = current.clone();
-        let had_status = remove_status_tag(&mut stream, self.tag);
-        if !remove_spec_tag(&mut stream, self.tag) && !had_status {
-            return Err(Status::not_found(GROUP, self.plural, self.name));
-        }
-        Ok(stream)
-    }
-
-    fn retries(&self) -> bool {
-        true
-    }
 }

@@ -1,0 +1,185 @@
+//! What imports ask for and what they record, without a registry.
+
+use picoshift_machinery::{Object, Status};
+use serde_json::{Value, json};
+
+use super::pull::{Found, Pulled, PulledAll, PulledRepository};
+use super::{record, request};
+use crate::groups::image::GROUP;
+use crate::groups::image::model::{generations, normalise, provisional};
+
+const NOW: &str = "2026-11-30T03:58:44Z";
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+fn import(spec: Value) -> Object {
+    let mut import = object(json!({"metadata": {"name": "imp", "namespace": "demo"}, "spec": spec}));
+    request::set_defaults(&mut import);
+    import
+}
+
+fn errors(spec: Value) -> String {
+    let import = import(spec);
+    Status::invalid(GROUP, "ImageStreamImport", "imp", &request::validate(&import)).message
+}
+
+#[test]
+fn what_is_wrong_is_told_as_recorded() {
+    let of =
+        |spec: Value| errors(spec).replace("ImageStreamImport.image.openshift.io \"imp\" is invalid: ", "");
+    assert_eq!(
+        of(json!({"import": true})),
+        "spec.images: Invalid value: null: you must specify at least one image or a repository import"
+    );
+    assert_eq!(
+        of(json!({"images": [{"from": {"kind": "ImageStreamTag", "name": "x"}}]})),
+        "spec.images[0].from.kind: Invalid value: \"ImageStreamTag\": only DockerImage is supported"
+    );
+    let image = |name: &str| json!({"images": [{"from": {"kind": "DockerImage", "name": name}}]});
+    assert_eq!(of(image("")), "spec.images[0].from.name: Required value");
+    assert_eq!(
+        of(image("A:b:c")),
+        "spec.images[0].from.name: Invalid value: \"A:b:c\": invalid reference format"
+    );
+    assert_eq!(of(image("*")), "<nil>");
+    let mode = json!({"images": [{"from": {"kind": "DockerImage", "name": "x"}, "to": {"name": ""},
+        "importPolicy": {"importMode": "Nope"}}]});
+    assert_eq!(
+        of(mode),
+        "[spec.images[0].to.name: Invalid value: \"\": the name of the target tag must be specified, \
+         spec.images[0].importPolicy.importMode: Invalid value: \"Nope\": invalid import mode, valid modes are '', \
+         'Legacy', 'PreserveOriginal']"
+    );
+    let repository = |name: &str| json!({"repository": {"from": {"kind": "DockerImage", "name": name}}});
+    assert_eq!(
+        of(repository("a/b:1")),
+        "spec.repository.from.name: Invalid value: \"a/b:1\": you must specify an image repository, not a tag or ID"
+    );
+    assert_eq!(
+        of(repository("")),
+        "spec.repository.from.name: Required value: container image references require a name"
+    );
+    assert_eq!(of(repository("a/b")), "<nil>");
+}
+
+#[test]
+fn the_tag_of_the_pull_spec_is_the_streams_where_none_is_named() {
+    let image = |name: &str| json!({"from": {"kind": "DockerImage", "name": name}});
+    let digest = format!("a@sha256:{}", "0".repeat(64));
+    let filled = import(json!({"images": [image("q.io/x/y:1"), image("busybox"), image(&digest)]}));
+    let images = filled.at(&["spec", "images"]).unwrap();
+    assert_eq!(images[0]["to"], json!({"name": "1"}));
+    assert_eq!(images[0]["importPolicy"], json!({"importMode": "Legacy"}));
+    assert_eq!(images[0]["referencePolicy"], json!({"type": "Source"}));
+    assert!(images[1].get("to").is_none() && images[2].get("to").is_none());
+}
+
+fn found(digest: &str) -> Result<Found, Status> {
+    let image = json!({"metadata": {"name": digest}, "dockerImageReference": format!("q.io/x/y@{digest}")});
+    Ok(Found { image: object(image), manifests: Vec::new() })
+}
+
+fn pulled(outcome: Result<Found, Status>) -> PulledAll {
+    PulledAll { images: vec![Pulled { tag: "1".to_owned(), outcome }], repository: None }
+}
+
+/// A stream with tag `one` of a pull spec, which has its provisional event.
+fn stream() -> Object {
+    let mut stream = object(json!({
+        "metadata": {"name": "imp", "namespace": "demo", "generation": 3},
+        "spec": {"tags": [{"name": "one", "from": {"kind": "DockerImage", "name": "q.io/x/y:1"}, "generation": 3}]},
+    }));
+    normalise(&mut stream);
+    provisional::add_provisional(&mut stream, "one", "q.io/x/y:1", 3, "2026-11-30T03:58:40Z");
+    stream
+}
+
+fn one() -> Object {
+    import(json!({"import": true, "images": [
+        {"from": {"kind": "DockerImage", "name": "q.io/x/y:1"}, "to": {"name": "one"}, "importPolicy": {"scheduled": true}}]}))
+}
+
+#[test]
+fn a_success_replaces_the_provisional_event() {
+    let mut stream = stream();
+    record::record(&mut stream, &one(), &pulled(found("sha256:a")), NOW);
+    assert_eq!(
+        stream.at(&["status", "tags"]).unwrap(),
+        &json!([{"tag": "one", "items": [{"created": NOW, "dockerImageReference": "q.io/x/y@sha256:a",
+            "image": "sha256:a", "generation": 4}]}])
+    );
+    let tag = &stream.at(&["spec", "tags"]).unwrap()[0];
+    assert_eq!(tag["generation"], 0);
+    assert_eq!(tag["importPolicy"], json!({"scheduled": true, "importMode": "Legacy"}));
+    assert_eq!(stream.annotation("openshift.io/image.dockerRepositoryCheck"), Some(NOW));
+}
+
+#[test]
+fn a_failure_keeps_it_and_says_so_once() {
+    let (mut first, failure) = (stream(), Status::internal("q.io/x/y:1: no"));
+    record::record(&mut first, &one(), &pulled(Err(failure.clone())), NOW);
+    assert_eq!(
+        first.at(&["status", "tags"]).unwrap(),
+        &json!([{"tag": "one",
+            "items": [{"created": "2026-11-30T03:58:40Z", "dockerImageReference": "q.io/x/y:1", "image": "",
+                "generation": 3}],
+            "conditions": [{"type": "ImportSuccess", "status": "False", "lastTransitionTime": NOW,
+                "reason": "InternalError", "message": "Internal error occurred: q.io/x/y:1: no", "generation": 4}]}])
+    );
+    assert_eq!(first.at(&["spec", "tags"]).unwrap()[0]["generation"], 0);
+    // Stored, it gets its generation; the same failure again is no news.
+    let mut stored = first.clone();
+    generations::advance(&mut stored, &stream());
+    assert_eq!(stored.at(&["spec", "tags"]).unwrap()[0]["generation"], 4);
+    let before = stored.clone();
+    record::record(&mut stored, &one(), &pulled(Err(failure)), "2026-11-30T04:00:00Z");
+    assert_eq!(stored, before);
+    record::record(&mut stored, &one(), &pulled(Err(Status::internal("else"))), "2026-11-30T04:00:00Z");
+    assert_ne!(stored, before);
+    record::record(&mut stored, &one(), &pulled(found("sha256:a")), "2026-11-30T04:01:00Z");
+    assert!(stored.at(&["status", "tags"]).unwrap()[0].get("conditions").is_none());
+}
+
+#[test]
+fn what_is_there_already_is_no_change() {
+    let (mut once, empty) = (stream(), stream());
+    record::record(&mut once, &one(), &pulled(found("sha256:a")), NOW);
+    generations::advance(&mut once, &empty);
+    once.set_metadata("generation", 4);
+    let before = once.clone();
+    record::record(&mut once, &one(), &pulled(found("sha256:a")), "2026-11-30T04:00:00Z");
+    assert_eq!(once, before);
+    record::record(&mut once, &one(), &pulled(found("sha256:b")), "2026-11-30T04:00:00Z");
+    let items = &once.at(&["status", "tags"]).unwrap()[0]["items"];
+    assert_eq!(
+        (items[0]["image"].as_str(), items[1]["image"].as_str()),
+        (Some("sha256:b"), Some("sha256:a"))
+    );
+    assert_eq!(items[0]["generation"], 5);
+}
+
+#[test]
+fn a_repository_brings_a_tag_for_each_of_its_own() {
+    let import =
+        import(json!({"import": true, "repository": {"from": {"kind": "DockerImage", "name": "q.io/x/y"},
+        "referencePolicy": {"type": "Local"}}}));
+    let images = vec![
+        Pulled { tag: "latest".to_owned(), outcome: found("sha256:a") },
+        Pulled { tag: "1.0".to_owned(), outcome: Err(Status::internal("no")) },
+    ];
+    let repository =
+        PulledRepository { status: Status::success(None), images, additional: vec!["x".to_owned()] };
+    let pulled = PulledAll { images: Vec::new(), repository: Some(repository) };
+    let mut stream = object(json!({"metadata": {"name": "imp", "namespace": "demo", "generation": 0}}));
+    record::record(&mut stream, &import, &pulled, NOW);
+    let tags = stream.at(&["spec", "tags"]).unwrap().as_array().unwrap();
+    assert_eq!(tags.len(), 1);
+    assert_eq!((&tags[0]["name"], &tags[0]["from"]["name"]), (&json!("latest"), &json!("q.io/x/y:latest")));
+    assert_eq!(tags[0]["referencePolicy"], json!({"type": "Local"}));
+    let status = stream.at(&["status", "tags"]).unwrap();
+    assert_eq!((&status[0]["tag"], &status[0]["items"]), (&json!("1.0"), &Value::Null));
+    assert_eq!(status[0]["conditions"][0]["generation"], 1);
+    assert_eq!(status[1]["items"][0]["image"], "sha256:a");
+}
