@@ -34,7 +34,7 @@ impl Chunk {
     /// Length of [`Chunk::joined`], without making it.
     #[must_use]
     pub fn joined_len(&self) -> usize {
-        self.items.iter().map(|item| item.bytes.len() + 1).sum::<usize>().saturating_sub(1)
+        self.items.iter().map(|item| item.listed().len() + 2).sum::<usize>().saturating_sub(1)
     }
 
     /// The items' bytes, joined by commas.
@@ -76,7 +76,8 @@ impl Chunk {
             if at > 0 {
                 out.put_u8(b',');
             }
-            out.put_slice(&item.bytes);
+            out.put_u8(b'{');
+            out.put_slice(item.listed());
         }
         out.freeze()
     }

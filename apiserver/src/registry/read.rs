@@ -39,7 +39,8 @@ impl Registry {
             text => Some(Continue::decode(text)?),
         };
         let view = self.view(options, token.as_ref()).await?;
-        if token.is_none() && options.limit == 0 {
+        // Upstream's watch cache answers revision 0, and it knows no pages.
+        if token.is_none() && (options.limit == 0 || options.resource_version == Some(0)) {
             return Ok(whole(&view, &selection));
         }
         Ok(page(&view, &selection, token.as_ref(), options.limit))

@@ -180,6 +180,7 @@ mod tests {
             labels: Box::default(),
             fields: Box::default(),
             bytes: Bytes::from(format!("{namespace}/{name}@{revision}")),
+            untyped: 0,
         })
     }
 

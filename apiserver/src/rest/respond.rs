@@ -112,7 +112,7 @@ pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Bo
             let resource = storage.resource();
             let mut value = Object::new(&resource.gvk.api_version(), &resource.list_kind());
             value.0.insert("metadata".to_owned(), metadata.into());
-            let items: Vec<Value> = objects.into_iter().map(|object| object.0.into()).collect();
+            let items: Vec<Value> = objects.into_iter().map(untyped).collect();
             value.0.insert("items".to_owned(), items.into());
             value
         }
@@ -125,6 +125,13 @@ pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Bo
         }
     };
     Ok(encoded(StatusCode::OK, &value, form))
+}
+
+/// An object as lists show it: apiVersion and kind are the list's.
+fn untyped(mut object: Object) -> Value {
+    object.0.remove("apiVersion");
+    object.0.remove("kind");
+    object.0.into()
 }
 
 fn objects(items: &Items) -> Result<Vec<Object>, Status> {

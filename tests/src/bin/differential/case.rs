@@ -62,6 +62,9 @@ pub(crate) struct Step {
     /// Whether this only prepares others: sent until it succeeds, its answer not compared.
     #[serde(default)]
     pub(crate) setup: bool,
+    /// Whether a real server gets a while before it is sent: its list of projects is up to a second behind.
+    #[serde(default)]
+    pub(crate) settles: bool,
     /// Whether to ask again for a while until the answer has this code.
     pub(crate) until: Option<u16>,
     /// Leaves out of a list whatever has not this in its name.

@@ -23,6 +23,8 @@ const HEADERS: [&str; 6] =
 const EVENTS_WITHIN: Duration = Duration::from_secs(15);
 /// How long a watch has to be silent after them.
 const SILENCE: Duration = Duration::from_millis(600);
+/// How long a real server gets to settle.
+const SETTLING: Duration = Duration::from_secs(4);
 
 /// What came of playing a topic.
 #[derive(Debug, Default)]
@@ -33,12 +35,12 @@ pub(crate) struct Played {
     pub(crate) violations: Vec<(String, String)>,
 }
 
-/// Plays a topic whose names have `run` in them, and removes afterwards what it made.
+/// Plays a topic, against a `real` server or ours, and removes afterwards what it made.
 ///
 /// # Errors
 /// When the server cannot be reached or a preparation fails. An answer of any kind is none.
-pub(crate) async fn play(topic: &Topic, caller: &Caller, run: &str) -> anyhow::Result<Played> {
-    let mut player = Player::new(topic, caller, run);
+pub(crate) async fn play(topic: &Topic, caller: &Caller, real: bool) -> anyhow::Result<Played> {
+    let mut player = Player::new(topic, caller, &crate::run_word(), real);
     let result = player.all().await;
     player.clean_up().await?;
     result.map(|()| player.played)
@@ -47,6 +49,7 @@ pub(crate) async fn play(topic: &Topic, caller: &Caller, run: &str) -> anyhow::R
 struct Player<'a> {
     topic: &'a Topic,
     caller: &'a Caller,
+    real: bool,
     words: BTreeMap<String, String>,
     names: Names,
     /// Bodies as they came, for references.
@@ -56,7 +59,7 @@ struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    fn new(topic: &'a Topic, caller: &'a Caller, run: &str) -> Self {
+    fn new(topic: &'a Topic, caller: &'a Caller, run: &str, real: bool) -> Self {
         let mut words = BTreeMap::from([("run".to_owned(), run.to_owned())]);
         for name in &topic.namespaces {
             words.insert(name.clone(), format!("{}-{name}-{run}", topic.name));
@@ -66,7 +69,7 @@ impl<'a> Player<'a> {
             words.insert(word.clone(), meaning);
         }
         let (names, played) = (Names::new(run), Played::default());
-        Self { topic, caller, words, names, raw: BTreeMap::new(), watches: BTreeMap::new(), played }
+        Self { topic, caller, real, words, names, raw: BTreeMap::new(), watches: BTreeMap::new(), played }
     }
 
     async fn all(&mut self) -> anyhow::Result<()> {
@@ -103,6 +106,9 @@ impl<'a> Player<'a> {
     }
 
     async fn step(&mut self, step: &Step) -> anyhow::Result<()> {
+        if step.settles && self.real {
+            tokio::time::sleep(SETTLING).await;
+        }
         if step.setup {
             return self.prepare(step).await;
         }

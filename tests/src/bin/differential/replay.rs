@@ -38,7 +38,7 @@ pub(crate) async fn replay(topics: &[Topic], caller: &Caller) -> anyhow::Result<
     };
     for topic in topics {
         let recorded = case::recorded(&topic.name)?;
-        let played = play::play(topic, caller, &crate::run_word()).await?;
+        let played = play::play(topic, caller, false).await?;
         let mut found = compare::topic(topic, &recorded, &played.answers);
         found.extend(played.violations.into_iter().map(|(step, violation)| Difference {
             case: format!("{}/{step}", topic.name),
