@@ -12,6 +12,7 @@ pub mod names;
 pub mod printing;
 pub mod reference;
 pub mod streams;
+pub mod tags;
 
 mod images;
 mod mappings;
@@ -68,13 +69,21 @@ pub struct Group {
 pub async fn start(ingredients: Ingredients) -> Result<Group, StoreError> {
     let Ingredients { client, engine, authorizer, admission, hostnames } = ingredients;
     let images = images::start(Arc::clone(&engine), Arc::clone(&admission)).await?;
-    let streams = streams::start(engine, Arc::clone(&admission), authorizer, hostnames.clone()).await?;
+    let streams =
+        streams::start(engine, Arc::clone(&admission), Arc::clone(&authorizer), hostnames.clone()).await?;
     let access = Arc::new(Access::new(Arc::clone(&streams), Arc::clone(&images)));
-    let storages: Vec<Arc<dyn Storage>> = vec![
+    let tags = tags::storages(&tags::Sources {
+        streams: Arc::clone(&streams) as Arc<dyn Storage>,
+        images: Arc::clone(&images) as Arc<dyn Storage>,
+        admission: Arc::clone(&admission),
+        authorizer,
+    });
+    let mut storages: Vec<Arc<dyn Storage>> = vec![
         Arc::clone(&images) as Arc<dyn Storage>,
         Arc::new(Signatures { images: Arc::clone(&images) }),
         Arc::new(Streams::new(streams, images, client)),
         Arc::new(Mappings { access: Arc::clone(&access), admission, hostnames }),
     ];
+    storages.extend(tags);
     Ok(Group { access, storages })
 }

@@ -23,18 +23,18 @@ pub(crate) struct Continue {
 
 impl Continue {
     /// The token after an item.
-    pub(super) fn after(rv: Revision, namespace: &str, name: &str) -> Self {
+    pub(crate) fn after(rv: Revision, namespace: &str, name: &str) -> Self {
         let rv = i64::try_from(rv).unwrap_or(i64::MAX);
         Self { v: "meta.k8s.io/v1".to_owned(), rv, start: format!("{namespace}/{name}") }
     }
 
     /// The revision of the pages; `None` for the newest.
-    pub(super) fn revision(&self) -> Option<Revision> {
+    pub(crate) fn revision(&self) -> Option<Revision> {
         Revision::try_from(self.rv).ok()
     }
 
     /// Namespace and name of the last item sent.
-    pub(super) fn last(&self) -> (&str, &str) {
+    pub(crate) fn last(&self) -> (&str, &str) {
         self.start.split_once('/').unwrap_or(("", &self.start))
     }
 
@@ -70,7 +70,7 @@ impl Continue {
 }
 
 /// 410: the revision of the first page is gone; the token in it goes on at the newest revision.
-pub(super) fn expired(token: &Continue) -> Status {
+pub(crate) fn expired(token: &Continue) -> Status {
     let mut status = Status::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list \
          without the continue parameter, or use the continue token in this response to retrieve the remainder of the \

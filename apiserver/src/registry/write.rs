@@ -87,7 +87,11 @@ impl Registry {
         }
         match self.commit.write(intent).await {
             Ok(written) => Ok(self.served(&written)),
-            Err(CommitError::Conflict) => Err(self.taken(&name, self.cache.get(namespace, &name).as_deref())),
+            Err(CommitError::Conflict) => {
+                // Who is told that it is there can read it.
+                self.commit.settled().await;
+                Err(self.taken(&name, self.cache.get(namespace, &name).as_deref()))
+            }
             Err(CommitError::Store(error)) => Err(store_status(&error)),
         }
     }

@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::media_type::{self, Answer};
+use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::{Object, Status};
 
 use super::patch::{self, PatchUpdater, Replacement};
@@ -100,8 +101,13 @@ impl Handler {
             "" => resource.has(verb),
             name => resource.subresource(name).ok_or_else(Status::no_such_path)?.verbs.contains(&verb),
         };
-        if !info.rest.is_empty() {
+        let collection = info.subresource.is_empty() && !named(verb, info);
+        if !info.rest.is_empty() || (collection && !resource.verbs.iter().any(|verb| of_collections(*verb))) {
             return Err(Status::no_such_path());
+        }
+        if verb == Verb::Watch && !served && resource.has(Verb::List) {
+            // A watch is asked for as a list is, and that there is.
+            return Err(call.storage.unsupported(call.cx, verb));
         }
         // Across namespaces there are only list and watch.
         let nowhere = resource.namespaced && info.namespace.is_empty();
@@ -260,6 +266,16 @@ fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
         ));
     }
     Ok(())
+}
+
+/// Whether a request is for one object: a selector by name puts a name into requests of collections too.
+fn named(verb: Verb, info: &RequestInfo) -> bool {
+    !info.name.is_empty() && (verb == Verb::Create || !of_collections(verb))
+}
+
+/// Whether a verb is for collections.
+fn of_collections(verb: Verb) -> bool {
+    matches!(verb, Verb::Create | Verb::DeleteCollection | Verb::List | Verb::Watch)
 }
 
 fn verb(word: &str) -> Option<Verb> {

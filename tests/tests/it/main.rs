@@ -3,6 +3,7 @@
 mod garbage_collector;
 mod identity;
 mod image_streams;
+mod image_tags;
 mod kubectl;
 mod lifecycle;
 mod network;

@@ -1,0 +1,6 @@
+//! Tests of the computed resources.
+
+mod fixture;
+mod reading;
+mod rendering;
+mod writing;
