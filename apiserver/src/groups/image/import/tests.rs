@@ -21,15 +21,15 @@ fn import(spec: &Value) -> Object {
     import
 }
 
-fn errors(spec: Value) -> String {
-    let import = import(&spec);
+fn errors(spec: &Value) -> String {
+    let import = import(spec);
     Status::invalid(GROUP, "ImageStreamImport", "imp", &request::validate(&import)).message
 }
 
 #[test]
 fn what_is_wrong_is_told_as_recorded() {
     let of =
-        |spec: Value| errors(spec).replace("ImageStreamImport.image.openshift.io \"imp\" is invalid: ", "");
+        |spec: Value| errors(&spec).replace("ImageStreamImport.image.openshift.io \"imp\" is invalid: ", "");
     assert_eq!(
         of(json!({"import": true})),
         "spec.images: Invalid value: null: you must specify at least one image or a repository import"
