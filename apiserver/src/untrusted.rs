@@ -12,8 +12,8 @@ use picoshift_machinery::selector::{FieldSelector, LabelSelector};
 
 use crate::authn::request_header::named_user;
 use crate::decode;
-use crate::groups::image::names;
 use crate::groups::image::reference::Reference;
+use crate::groups::image::{docker_image, manifest, names};
 use crate::groups::{image, route, user};
 use crate::oci;
 use crate::registry::page::Continue;
@@ -98,6 +98,19 @@ pub fn continue_token(text: &str) {
         Ok(token) => assert!(Continue::decode(&token.encode()).is_ok_and(|again| again == token)),
         Err(status) => assert_eq!(status.code, 400),
     }
+}
+
+/// A raw manifest and configuration of an image: what is filled in is complete metadata.
+pub fn image_manifest(manifest: &str, config: &str) {
+    let raw = serde_json::json!({
+        "metadata": {"name": "sha256:0"}, "dockerImageManifest": manifest, "dockerImageConfig": config,
+    });
+    let Some(mut image) = Object::from_value(raw) else { return };
+    if manifest::fill(&mut image).is_ok() && image.at(&["dockerImageMetadata"]).is_some() {
+        let once = docker_image::complete(&mut image).map(|()| image.clone());
+        assert!(once.is_ok_and(|once| docker_image::complete(&mut image).is_ok() && image == once));
+    }
+    let _ = manifest::is_manifest_of(&image, manifest) || manifest::is_config_of(&image, config);
 }
 
 /// A docker image reference, or a name of a tag or image of a stream: the reference's text parses again.
@@ -233,6 +246,24 @@ mod tests {
             front_proxy_headers(&bytes);
             registry_documents(&bytes);
             docker_config(&bytes);
+        }
+
+        #[test]
+        fn manifests(
+            version in 0_i64..4,
+            digest in "[a-f0-9:]{0,8}",
+            size in any::<i64>(),
+            created in "[0-9TZ:+.-]{0,25}",
+            text in "\\PC{0,40}",
+        ) {
+            let manifest = serde_json::json!({
+                "schemaVersion": version, "layers": [{"digest": digest, "size": size}, {"size": size}],
+                "fsLayers": [{"blobSum": digest}], "history": [{"v1Compatibility": text}],
+                "signatures": [{"protected": text}],
+            });
+            let config = serde_json::json!({"created": created, "config": {"Env": [text]}, "size": size});
+            image_manifest(&manifest.to_string(), &config.to_string());
+            image_manifest(&text, &text);
         }
 
         #[test]

@@ -151,7 +151,7 @@ fn sub_manifest(descriptor: &Descriptor) -> Value {
 }
 
 /// Whether a raw manifest is the one that an image is named after.
-pub(super) fn is_manifest_of(image: &Object, manifest: &str) -> bool {
+pub(crate) fn is_manifest_of(image: &Object, manifest: &str) -> bool {
     let name = image.name();
     match image.str_at(&["dockerImageManifestMediaType"]) {
         OCI_MANIFEST => is_json(manifest) && has_digest(manifest.as_bytes(), name),
@@ -166,7 +166,7 @@ pub(super) fn is_manifest_of(image: &Object, manifest: &str) -> bool {
 }
 
 /// Whether a raw configuration is the one that an image's manifest names.
-pub(super) fn is_config_of(image: &Object, config: &str) -> bool {
+pub(crate) fn is_config_of(image: &Object, config: &str) -> bool {
     let known = matches!(image.str_at(&["dockerImageManifestMediaType"]), DOCKER_MANIFEST | OCI_MANIFEST);
     let manifest = serde_json::from_str::<Manifest>(image.str_at(&["dockerImageManifest"]));
     known && manifest.is_ok_and(|manifest| has_digest(config.as_bytes(), &manifest.config.digest))
