@@ -27,7 +27,7 @@ func newStream(name string, tags ...imagev1.TagReference) *imagev1.ImageStream {
 }
 
 func dockerTag(name, source string) imagev1.TagReference {
-	return imagev1.TagReference{Name: name, From: &corev1.ObjectReference{Kind: "DockerImage", Name: source}}
+	return imagev1.TagReference{Name: name, From: &corev1.ObjectReference{Kind: "DockerImage", Name: source}, Reference: true}
 }
 
 func followingTag(name, source string) imagev1.TagReference {

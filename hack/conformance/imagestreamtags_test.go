@@ -16,13 +16,14 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// newStreamTag is a tag of a pull spec.
+// newStreamTag is a tag of a pull spec, which nobody imports meanwhile.
 func newStreamTag(stream, tag, pullSpec string) *imagev1.ImageStreamTag {
 	return &imagev1.ImageStreamTag{
 		ObjectMeta: metav1.ObjectMeta{Name: stream + ":" + tag},
 		Tag: &imagev1.TagReference{
-			Name: tag,
-			From: &corev1.ObjectReference{Kind: "DockerImage", Name: pullSpec},
+			Name:      tag,
+			From:      &corev1.ObjectReference{Kind: "DockerImage", Name: pullSpec},
+			Reference: true,
 		},
 	}
 }

@@ -36,16 +36,9 @@ impl Item {
         let labels =
             object.labels().into_iter().map(|(k, v)| (Box::from(k), Box::from(v))).collect::<Box<[_]>>();
         let fields = resource.field_labels.iter().map(|label| field(&object, label)).collect();
-        let bytes = object.to_bytes();
-        Self {
-            namespace: object.namespace().into(),
-            name: object.name().into(),
-            revision,
-            labels,
-            fields,
-            untyped: untyped(&bytes),
-            bytes,
-        }
+        let (namespace, name) = (object.namespace().into(), object.name().into());
+        let (bytes, untyped) = encode(object);
+        Self { namespace, name, revision, labels, fields, bytes, untyped }
     }
 
     /// The object as lists show it, without its opening brace and without apiVersion and kind, which the list has.
@@ -63,16 +56,18 @@ impl Item {
     }
 }
 
-/// Where the fields after apiVersion and kind begin: fields are encoded in the order of their names, and these two texts
-/// need no escapes.
-fn untyped(bytes: &[u8]) -> usize {
-    let mut at = 1;
-    for start in [&b"\"apiVersion\":\""[..], b"\"kind\":\""] {
-        let Some(value) = bytes.get(at..).and_then(|rest| rest.strip_prefix(start)) else { continue };
-        let Some(end) = value.windows(2).position(|two| two == b"\",") else { return 1 };
-        at += start.len() + end + 2;
+/// The object with apiVersion and kind before all else, and where the bytes go on after these two.
+fn encode(mut object: Object) -> (Bytes, usize) {
+    let types = ["apiVersion", "kind"].map(|field| (field, object.0.remove(field)));
+    let rest = object.to_bytes();
+    let mut bytes = Vec::with_capacity(rest.len() + 64);
+    bytes.push(b'{');
+    for (field, value) in types.into_iter().filter_map(|(field, value)| Some((field, value?))) {
+        bytes.extend_from_slice(format!("\"{field}\":{value},").as_bytes());
     }
-    at
+    let untyped = bytes.len();
+    bytes.extend_from_slice(rest.get(1..).unwrap_or_default());
+    (bytes.into(), untyped)
 }
 
 /// The text of a dotted path such as `spec.to.name`.
@@ -87,14 +82,19 @@ fn field(object: &Object, label: &str) -> Box<str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn lists_leave_the_type_out() {
-        let shown = |text: &str| text[untyped(text.as_bytes())..].to_owned();
-        let rest = r#""metadata":{"kind":"x"}}"#;
-        assert_eq!(shown(&format!(r#"{{"apiVersion":"a/v1","kind":"K",{rest}"#)), rest);
-        assert_eq!(shown(&format!("{{{rest}")), rest);
-        assert_eq!(shown(&format!(r#"{{"kind":"K",{rest}"#)), rest);
+        let object =
+            json!({"metadata": {"kind": "x"}, "kind": "K", "apiVersion": "a/v1", "groups": null, "extra": 1});
+        let object = Object::from_value(object).unwrap();
+        let (bytes, untyped) = encode(object.clone());
+        assert_eq!(Object::from_slice(&bytes).unwrap(), object);
+        assert_eq!(&bytes[untyped..], br#""extra":1,"groups":null,"metadata":{"kind":"x"}}"#);
+        let bare = Object::from_value(json!({"metadata": {}})).unwrap();
+        assert_eq!(encode(bare), (Bytes::from_static(br#"{"metadata":{}}"#), 1));
     }
 }

@@ -4,6 +4,7 @@ use anyhow::ensure;
 use picoshift_tests::eventually::eventually;
 use picoshift_tests::http::patch;
 use picoshift_tests::objects::{stream, streams_path};
+use picoshift_tests::process::OUR_CONTROLLERS;
 use picoshift_tests::{Actor, ControlPlane};
 use serde_json::{Value, json};
 
@@ -14,6 +15,13 @@ const TAGS_EACH: usize = 5;
 
 fn docker(tag: &str, source: &str) -> Value {
     json!({"name": tag, "from": {"kind": "DockerImage", "name": source}})
+}
+
+/// A tag that nobody imports meanwhile.
+fn reference(tag: &str, source: &str) -> Value {
+    let mut tag = docker(tag, source);
+    tag["reference"] = json!(true);
+    tag
 }
 
 fn follow(tag: &str, namespace: &str, source: &str) -> Value {
@@ -69,7 +77,9 @@ async fn push(admin: &Actor, namespace: &str, name: &str, tag: &str, image: &str
 
 #[tokio::test]
 async fn a_stream_answers_with_its_tags_at_once() -> anyhow::Result<()> {
-    let plane = ControlPlane::shared().await?;
+    let plane = ControlPlane::exclusive().await?;
+    // An import would change the stream meanwhile.
+    plane.home.component(OUR_CONTROLLERS)?.kill_9()?;
     let admin = plane.admin()?;
     let namespace = new_namespace(&admin, "streams").await?;
     let path = streams_path(&namespace);
@@ -175,14 +185,18 @@ async fn twenty_writers_of_one_stream_lose_nothing() -> anyhow::Result<()> {
     let admin = plane.admin()?;
     let namespace = new_namespace(&admin, "writers").await?;
     let path = streams_path(&namespace);
-    admin.api.post(&path, &stream("app", &json!([docker("first", "quay.io/x")]))).await?.expect_code(201)?;
+    admin
+        .api
+        .post(&path, &stream("app", &json!([reference("first", "quay.io/x")])))
+        .await?
+        .expect_code(201)?;
     let one = format!("{path}/app");
     let writers = (0..WRITERS).map(|writer| {
         let (admin, one, namespace) = (admin.clone(), one.clone(), namespace.clone());
         async move {
             for n in 0..TAGS_EACH {
                 let tag = format!("t{:03}", writer * TAGS_EACH + n);
-                let tag_it = docker(&tag, &format!("quay.io/lab/app:{tag}"));
+                let tag_it = reference(&tag, &format!("quay.io/lab/app:{tag}"));
                 let add = json!([{"op": "add", "path": "/spec/tags/-", "value": tag_it}]);
                 admin.api.patch(&one, patch::JSON, &add).await?.ok()?;
                 push(&admin, &namespace, "app", &tag, &format!("image-{tag}")).await?;

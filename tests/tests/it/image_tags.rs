@@ -18,12 +18,12 @@ fn path(namespace: &str, resource: &str) -> String {
     format!("/apis/image.openshift.io/v1/namespaces/{namespace}/{resource}")
 }
 
-/// An imagestreamtag `stream:tag` of a pull spec.
+/// An imagestreamtag `stream:tag` of a pull spec, which nobody imports meanwhile.
 fn docker(name: &str, pull_spec: &str) -> Value {
     let tag = name.split_once(':').map_or(name, |(_, tag)| tag);
     json!({
         "apiVersion": "image.openshift.io/v1", "kind": "ImageStreamTag", "metadata": {"name": name},
-        "tag": {"name": tag, "from": {"kind": "DockerImage", "name": pull_spec}},
+        "tag": {"name": tag, "from": {"kind": "DockerImage", "name": pull_spec}, "reference": true},
     })
 }
 
@@ -118,7 +118,7 @@ async fn lists_come_in_pages_and_tables() -> anyhow::Result<()> {
         .collect();
     assert_eq!(columns, ["Name", "Spec", "Status", "History", "Updated"]);
     let cells = table["rows"][0]["cells"].as_array().cloned().unwrap_or_default();
-    assert_eq!(cells[..4], [json!("a:1"), json!("Tag"), json!("quay.io/lab/a:1"), json!(1)]);
+    assert_eq!(cells[..4], [json!("a:1"), json!("Ref"), json!("quay.io/lab/a:1"), json!(1)]);
     ensure!(cells[4].as_str().is_some_and(|age| age.ends_with(" ago")), "{cells:?}");
     let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
     let metadata = admin.api.get_as(&istags, metadata).await?.ok()?;
@@ -146,7 +146,7 @@ async fn kubectl_reads_changes_and_deletes_tags() -> anyhow::Result<()> {
     ensure!(listed.starts_with("app:1   quay.io/lab/app:1   ") && listed.ends_with(" ago\n"), "{listed}");
     let listed = kubectl(&["get", "itag", "app:1", "--no-headers"]).await?;
     let words: Vec<_> = listed.split_whitespace().take(4).collect();
-    assert_eq!(words, ["app:1", "Tag", "quay.io/lab/app:1", "1"]);
+    assert_eq!(words, ["app:1", "Ref", "quay.io/lab/app:1", "1"]);
     std::fs::write(&file, serde_json::to_vec(&docker("app:1", "quay.io/lab/app:2"))?)?;
     kubectl(&["replace", "-f", &file]).await?;
     let change = r#"{"tag":{"from":{"name":"quay.io/lab/app:3"}}}"#;

@@ -71,7 +71,7 @@ async fn the_api_services_are_available_and_discovered() -> anyhow::Result<()> {
         let ours = items.filter(|item| {
             item["metadata"]["name"].as_str().is_some_and(|name| name.ends_with(".openshift.io"))
         });
-        assert_eq!(ours.count(), 2, "{document}");
+        assert_eq!(ours.count(), 4, "{document}");
         let legacy = http.get("/apis/route.openshift.io/v1").await?.ok()?;
         assert_eq!(legacy["kind"], "APIResourceList");
     }

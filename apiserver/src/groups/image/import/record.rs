@@ -14,12 +14,12 @@ use crate::groups::image::model::{
 use crate::groups::image::reference::Reference;
 
 /// Records everything; `now` is RFC 3339. A stream that an import was tried for before, and that nothing is new for,
-/// stays as it is.
-pub(super) fn record(stream: &mut Object, import: &Object, pulled: &PulledAll, now: &str) {
+/// stays as it is, and so does a tag that somebody changed or deleted since the import began with `began`.
+pub(super) fn record(stream: &mut Object, began: &Object, import: &Object, pulled: &PulledAll, now: &str) {
     let mut changed = stream.clone();
     let recorder = Recorder { generation: stream.generation().unwrap_or(0) + 1, now };
     if let (Some(repository), Some(wanted)) = (&pulled.repository, Wanted::repository(import)) {
-        for image in &repository.images {
+        for image in repository.images.iter().filter(|image| !overtaken(began, stream, &image.tag)) {
             // Later imports follow each tag by itself.
             let from = Reference::parse(wanted.from())
                 .map(|from| Reference { tag: image.tag.clone(), id: String::new(), ..from }.exact());
@@ -31,7 +31,7 @@ pub(super) fn record(stream: &mut Object, import: &Object, pulled: &PulledAll, n
         }
     }
     for (wanted, Pulled { outcome, .. }) in Wanted::images(import).into_iter().zip(&pulled.images) {
-        let Some(tag) = wanted.to() else { continue };
+        let Some(tag) = wanted.to().filter(|tag| !overtaken(began, stream, tag)) else { continue };
         match outcome {
             Ok(found) => recorder.found(&mut changed, tag, wanted.from(), wanted, found),
             Err(status) => {
@@ -81,6 +81,13 @@ impl Recorder<'_> {
         // The failure is of the generation that the stream will have: so is the tag then.
         set_spec_tag_field(stream, tag, "generation", 0.into());
     }
+}
+
+/// Whether a tag means something else than when the import began: what was found is then no news of it. Upstream's
+/// answer is a conflict, and the client begins again.
+fn overtaken(began: &Object, stream: &Object, tag: &str) -> bool {
+    let from = |stream| spec_tag(stream, tag).map(|tag| tag.0.get("from"));
+    began != stream && from(began) != from(stream)
 }
 
 /// Whether an event is news for its tag.

@@ -79,7 +79,7 @@ impl Storage for ImageStreamImports {
         let mut status = json!({});
         if request::records(&import) {
             self.create_images(cx, &import, &mut pulled, options.dry_run).await?;
-            let written = self.write_stream(cx, &import, stream.is_none(), &pulled, options.dry_run).await?;
+            let written = self.write_stream(cx, &import, stream.as_ref(), &pulled, options.dry_run).await?;
             status["import"] = without_kind(written);
         }
         show(&pulled, &mut status);
@@ -198,21 +198,25 @@ impl ImageStreamImports {
         &self,
         cx: &RequestContext,
         import: &Object,
-        create: bool,
+        began: Option<&Object>,
         pulled: &PulledAll,
         dry_run: bool,
     ) -> Result<Object, Status> {
         let (recorded, access) = (now(), &self.0.access);
-        if create {
-            let mut stream = new_stream(import);
-            record::record(&mut stream, import, pulled, &recorded);
+        let empty = new_stream(import);
+        if began.is_none() {
+            let mut stream = empty.clone();
+            record::record(&mut stream, &empty, import, pulled, &recorded);
             match access.create_stream(&cx.user, stream, Part::Both, dry_run).await {
                 Err(status) if status.is("AlreadyExists") => {}
                 created => return created,
             }
         }
         let change = |stream: &mut Object| {
-            record::record(stream, import, pulled, &recorded);
+            if began.is_some_and(|began| began.uid() != stream.uid()) {
+                return Err(Status::not_found(GROUP, "imagestream", import.name()));
+            }
+            record::record(stream, began.unwrap_or(&empty), import, pulled, &recorded);
             Ok(())
         };
         access.change_stream(&cx.user, &cx.info.namespace, import.name(), Part::Both, dry_run, &change).await

@@ -104,8 +104,8 @@ fn one() -> Object {
 
 #[test]
 fn a_success_replaces_the_provisional_event() {
-    let mut stream = stream();
-    record::record(&mut stream, &one(), &pulled(found("sha256:a")), NOW);
+    let (mut stream, began) = (stream(), stream());
+    record::record(&mut stream, &began, &one(), &pulled(found("sha256:a")), NOW);
     assert_eq!(
         stream.at(&["status", "tags"]).unwrap(),
         &json!([{"tag": "one", "items": [{"created": NOW, "dockerImageReference": "q.io/x/y@sha256:a",
@@ -120,7 +120,7 @@ fn a_success_replaces_the_provisional_event() {
 #[test]
 fn a_failure_keeps_it_and_says_so_once() {
     let (mut first, failure) = (stream(), Status::internal("q.io/x/y:1: no"));
-    record::record(&mut first, &one(), &pulled(Err(failure.clone())), NOW);
+    record::record(&mut first, &stream(), &one(), &pulled(Err(failure.clone())), NOW);
     assert_eq!(
         first.at(&["status", "tags"]).unwrap(),
         &json!([{"tag": "one",
@@ -135,24 +135,48 @@ fn a_failure_keeps_it_and_says_so_once() {
     generations::advance(&mut stored, &stream());
     assert_eq!(stored.at(&["spec", "tags"]).unwrap()[0]["generation"], 4);
     let before = stored.clone();
-    record::record(&mut stored, &one(), &pulled(Err(failure)), "2026-11-30T04:00:00Z");
+    record::record(&mut stored, &stream(), &one(), &pulled(Err(failure)), "2026-11-30T04:00:00Z");
     assert_eq!(stored, before);
-    record::record(&mut stored, &one(), &pulled(Err(Status::internal("else"))), "2026-11-30T04:00:00Z");
+    record::record(
+        &mut stored,
+        &stream(),
+        &one(),
+        &pulled(Err(Status::internal("else"))),
+        "2026-11-30T04:00:00Z",
+    );
     assert_ne!(stored, before);
-    record::record(&mut stored, &one(), &pulled(found("sha256:a")), "2026-11-30T04:01:00Z");
+    record::record(&mut stored, &stream(), &one(), &pulled(found("sha256:a")), "2026-11-30T04:01:00Z");
     assert!(stored.at(&["status", "tags"]).unwrap()[0].get("conditions").is_none());
+}
+
+#[test]
+fn a_tag_that_was_deleted_or_changed_meanwhile_stays_so() {
+    let began = stream();
+    for outcome in [found("sha256:a"), Err(Status::internal("no"))] {
+        let mut deleted = began.clone();
+        deleted.object_mut("spec").remove("tags");
+        deleted.object_mut("status").remove("tags");
+        let mut changed = began.clone();
+        changed.object_mut("spec")["tags"][0]["from"]["name"] = json!("q.io/x/y:2");
+        for stream in [deleted, changed] {
+            let mut after = stream.clone();
+            record::record(&mut after, &began, &one(), &pulled(outcome.clone()), NOW);
+            assert_eq!(after.at(&["spec"]), stream.at(&["spec"]));
+            assert_eq!(after.at(&["status"]), stream.at(&["status"]));
+        }
+    }
 }
 
 #[test]
 fn what_is_there_already_is_no_change() {
     let (mut once, empty) = (stream(), stream());
-    record::record(&mut once, &one(), &pulled(found("sha256:a")), NOW);
+    record::record(&mut once, &stream(), &one(), &pulled(found("sha256:a")), NOW);
     generations::advance(&mut once, &empty);
     once.set_metadata("generation", 4);
     let before = once.clone();
-    record::record(&mut once, &one(), &pulled(found("sha256:a")), "2026-11-30T04:00:00Z");
+    record::record(&mut once, &stream(), &one(), &pulled(found("sha256:a")), "2026-11-30T04:00:00Z");
     assert_eq!(once, before);
-    record::record(&mut once, &one(), &pulled(found("sha256:b")), "2026-11-30T04:00:00Z");
+    record::record(&mut once, &stream(), &one(), &pulled(found("sha256:b")), "2026-11-30T04:00:00Z");
     let items = &once.at(&["status", "tags"]).unwrap()[0]["items"];
     assert_eq!(
         (items[0]["image"].as_str(), items[1]["image"].as_str()),
@@ -174,7 +198,8 @@ fn a_repository_brings_a_tag_for_each_of_its_own() {
         PulledRepository { status: Status::success(None), images, additional: vec!["x".to_owned()] };
     let pulled = PulledAll { images: Vec::new(), repository: Some(repository) };
     let mut stream = object(json!({"metadata": {"name": "imp", "namespace": "demo", "generation": 0}}));
-    record::record(&mut stream, &import, &pulled, NOW);
+    let empty = stream.clone();
+    record::record(&mut stream, &empty, &import, &pulled, NOW);
     let tags = stream.at(&["spec", "tags"]).unwrap().as_array().unwrap();
     assert_eq!(tags.len(), 1);
     assert_eq!((&tags[0]["name"], &tags[0]["from"]["name"]), (&json!("latest"), &json!("q.io/x/y:latest")));
