@@ -77,12 +77,15 @@ fn change(fault: &str, method: &Method, value: &mut Value) {
         "wrong-reason" if value["reason"] == "NotFound" => value["reason"] = json!("Gone"),
         "missing-details" if value["kind"] == "Status" => drop(remove(value, "details")),
         "revision-going-back" if is_object && method == Method::GET => {
-            let revision = value["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse::<u64>().ok());
+            let revision =
+                value["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse::<u64>().ok());
             value["metadata"]["resourceVersion"] = json!(revision.unwrap_or(1).saturating_sub(1).to_string());
         }
         "lost-label" if is_object => drop(remove(&mut value["metadata"], "labels")),
         "extra-field" if is_object => value["planted"] = json!(true),
-        "wrong-column" if value["kind"] == "Table" => value["columnDefinitions"][0]["name"] = json!("Planted"),
+        "wrong-column" if value["kind"] == "Table" => {
+            value["columnDefinitions"][0]["name"] = json!("Planted")
+        }
         "missing-condition" if is_object => remove_conditions(&mut value["status"]),
         _ => {}
     }

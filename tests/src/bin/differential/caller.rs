@@ -83,7 +83,11 @@ impl Caller {
     ///
     /// # Errors
     /// As [`Caller::send`].
-    pub(crate) async fn send_until(&self, call: &Call, wanted: impl Fn(&Answer) -> bool) -> anyhow::Result<Answer> {
+    pub(crate) async fn send_until(
+        &self,
+        call: &Call,
+        wanted: impl Fn(&Answer) -> bool,
+    ) -> anyhow::Result<Answer> {
         let end = Instant::now() + PATIENCE;
         loop {
             let Outcome::Answer(answer) = self.send(call, false).await? else { unreachable_watch()? };

@@ -150,7 +150,11 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Topic> {
     let mut names = BTreeSet::new();
     for step in &topic.steps {
         ensure!(names.insert(&step.name), "two steps are called {:?}", step.name);
-        ensure!(step.send.is_empty() == step.events.is_some(), "{:?} has to send or to read events", step.name);
+        ensure!(
+            step.send.is_empty() == step.events.is_some(),
+            "{:?} has to send or to read events",
+            step.name
+        );
     }
     Ok(topic)
 }

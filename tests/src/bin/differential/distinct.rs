@@ -39,7 +39,8 @@ impl Target {
             rest = inside;
         }
         let named = rest.len() > 1;
-        let watches = query.iter().any(|(key, value)| key == "watch" && matches!(value.as_str(), "true" | "1"));
+        let watches =
+            query.iter().any(|(key, value)| key == "watch" && matches!(value.as_str(), "true" | "1"));
         let verb = match method.as_str() {
             "GET" if watches => "watch",
             "GET" if named => "get",
@@ -52,7 +53,13 @@ impl Target {
             other => other,
         };
         let part = |index: usize| rest.get(index).map_or_else(String::new, |part| (*part).to_owned());
-        Self { group: group.to_owned(), resource: part(0), subresource: part(2), verb: verb.to_owned(), query }
+        Self {
+            group: group.to_owned(),
+            resource: part(0),
+            subresource: part(2),
+            verb: verb.to_owned(),
+            query,
+        }
     }
 
     /// What is numbered together: a resource of a group.
@@ -68,7 +75,9 @@ impl Target {
             .map(|(key, value)| match key.as_str() {
                 "labelSelector" => format!("{key}~{}", selector_kind(value)),
                 "fieldSelector" => format!("{key}~{}", field_names(value)),
-                "limit" | "continue" | "timeoutSeconds" | "fieldManager" | "gracePeriodSeconds" => key.clone(),
+                "limit" | "continue" | "timeoutSeconds" | "fieldManager" | "gracePeriodSeconds" => {
+                    key.clone()
+                }
                 "resourceVersion" => format!("{key}={}", if value == "0" { "0" } else { "other" }),
                 _ => format!("{key}={value}"),
             })
@@ -107,8 +116,16 @@ pub(crate) fn key(topic: &Topic, step: &Step, answer: &Answer) -> Option<(String
     };
     let mut options = target.options();
     if target.verb.starts_with("delete") {
-        let keys = step.body.as_ref().and_then(serde_json::Value::as_object).into_iter().flat_map(|body| body.keys());
-        options.extend(keys.filter(|key| !matches!(key.as_str(), "apiVersion" | "kind")).map(|key| format!("body.{key}")));
+        let keys = step
+            .body
+            .as_ref()
+            .and_then(serde_json::Value::as_object)
+            .into_iter()
+            .flat_map(|body| body.keys());
+        options.extend(
+            keys.filter(|key| !matches!(key.as_str(), "apiVersion" | "kind"))
+                .map(|key| format!("body.{key}")),
+        );
     }
     let reason = answer.body["reason"].as_str().unwrap_or_default();
     let key = [
@@ -156,7 +173,8 @@ impl Distinct {
             for key in keys {
                 *resources.entry(key.split(" | ").next().unwrap_or_default()).or_default() += 1;
             }
-            let resources: Vec<String> = resources.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            let resources: Vec<String> =
+                resources.iter().map(|(name, count)| format!("{name} {count}")).collect();
             lines.push(format!("{group}: {} distinct ({})", keys.len(), resources.join(", ")));
         }
         lines

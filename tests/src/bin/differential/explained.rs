@@ -37,7 +37,12 @@ impl Explained {
     fn parse(text: &str) -> anyhow::Result<Self> {
         let entries: Vec<Entry> = serde_saphyr::from_str(text)?;
         for entry in &entries {
-            ensure!(entry.reason.split_whitespace().count() > 3, "{}: {} gives no reason", entry.case, entry.at);
+            ensure!(
+                entry.reason.split_whitespace().count() > 3,
+                "{}: {} gives no reason",
+                entry.case,
+                entry.at
+            );
         }
         Ok(Self { entries })
     }

@@ -70,7 +70,10 @@ impl Names {
         }
         let text = &scan::without_scheme(text);
         let text = scan::replace_uuids(text, |uuid| name(&mut self.uids, uuid, "uid", step, at));
-        let mut text = if text.contains("esource version") || text.contains("esourceVersion") {
+        let mut text = if ["esource version", "esourceVersion", "was updated"]
+            .iter()
+            .any(|words| text.contains(words))
+        {
             scan::replace_numbers(&text, |number| {
                 self.revisions.get(number).cloned().unwrap_or_else(|| "<number>".to_owned())
             })
@@ -91,7 +94,9 @@ impl Names {
             Value::Object(map) => Value::Object(self.object(step, at, map)),
             Value::Array(items) => {
                 let items = items.iter().enumerate();
-                Value::Array(items.map(|(index, item)| self.value(step, &format!("{at}[{index}]"), item)).collect())
+                Value::Array(
+                    items.map(|(index, item)| self.value(step, &format!("{at}[{index}]"), item)).collect(),
+                )
             }
             Value::String(text) => Value::String(self.text(step, at, text)),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -106,8 +111,17 @@ impl Names {
                 // Who set which field is compared when it is kept.
                 ("managedFields", _) => continue,
                 ("continue", Value::String(token)) if !token.is_empty() => "<continue>".into(),
-                ("resourceVersion", Value::String(text)) if at == ".metadata.resourceVersion" && !has_uid(map) => {
-                    if text.is_empty() { value.clone() } else { "<revision>".into() }
+                ("resourceVersion", Value::String(text))
+                    if matches!(
+                        at.as_str(),
+                        ".metadata.resourceVersion" | ".yaml.metadata.resourceVersion"
+                    ) && !has_uid(map) =>
+                {
+                    if text.is_empty() {
+                        value.clone()
+                    } else {
+                        "<revision>".into()
+                    }
                 }
                 ("resourceVersion", Value::String(text)) if !matches!(text.as_str(), "" | "0") => {
                     name(&mut self.revisions, text, "revision", step, &at).into()
@@ -196,12 +210,14 @@ mod tests {
     #[test]
     fn equal_values_have_equal_names_and_others_do_not() {
         let mut names = Names::new("qzxkv");
-        let first = json!({"metadata": {"name": "a-qzxkv", "uid": A, "resourceVersion": "616", "managedFields": []}});
+        let first =
+            json!({"metadata": {"name": "a-qzxkv", "uid": A, "resourceVersion": "616", "managedFields": []}});
         let first = names.body("first", Some("r"), &first);
         let uid = "<uid of first.metadata.uid>";
         let revision = "<revision of first.metadata.resourceVersion>";
         assert_eq!(first, json!({"metadata": {"name": "a-RUN", "uid": uid, "resourceVersion": revision}}));
-        let again = json!({"items": [{"metadata": {"uid": A, "resourceVersion": "616"}}, {"metadata": {"uid": B}}]});
+        let again =
+            json!({"items": [{"metadata": {"uid": A, "resourceVersion": "616"}}, {"metadata": {"uid": B}}]});
         let again = names.body("again", Some("r"), &again);
         assert_eq!(again["items"][0]["metadata"], json!({"uid": uid, "resourceVersion": revision}));
         assert_eq!(again["items"][1]["metadata"]["uid"], "<uid of again.items[1].metadata.uid>");
@@ -211,7 +227,8 @@ mod tests {
     #[test]
     fn a_revision_that_goes_back_is_told() {
         let mut names = Names::new("qzxkv");
-        let object = |revision: &str| json!({"kind": "X", "metadata": {"uid": A, "resourceVersion": revision}});
+        let object =
+            |revision: &str| json!({"kind": "X", "metadata": {"uid": A, "resourceVersion": revision}});
         names.body("first", Some("r"), &object("20"));
         names.body("second", Some("r"), &object("19"));
         assert_eq!(names.take_violations().len(), 1);
@@ -231,7 +248,8 @@ mod tests {
     fn revisions_in_messages_are_named() {
         let mut names = Names::new("qzxkv");
         names.body("first", Some("r"), &json!({"metadata": {"uid": A, "resourceVersion": "616"}}));
-        let text = names.text("s", "", "ResourceVersion in precondition: 1, ResourceVersion in object meta: 616");
+        let text =
+            names.text("s", "", "ResourceVersion in precondition: 1, ResourceVersion in object meta: 616");
         assert!(text.ends_with("meta: <revision of first.metadata.resourceVersion>"), "{text}");
         assert!(text.contains("precondition: 1,"), "{text}");
     }

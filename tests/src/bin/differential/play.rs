@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use http::header::HeaderMap;
 use http::Method;
+use http::header::HeaderMap;
 use picoshift_tests::http::Answer as Raw;
 use picoshift_tests::watch::Watch;
 use serde_json::{Value, json};
@@ -17,7 +17,8 @@ use crate::distinct::Target;
 use crate::normal::Names;
 
 /// The headers that are compared.
-const HEADERS: [&str; 6] = ["content-type", "warning", "retry-after", "allow", "location", "www-authenticate"];
+const HEADERS: [&str; 6] =
+    ["content-type", "warning", "retry-after", "allow", "location", "www-authenticate"];
 /// How long the awaited events of a watch may take.
 const EVENTS_WITHIN: Duration = Duration::from_secs(15);
 /// How long a watch has to be silent after them.
@@ -73,7 +74,8 @@ impl<'a> Player<'a> {
 
     async fn all(&mut self) -> anyhow::Result<()> {
         for name in &self.topic.namespaces {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.words[name]}});
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.words[name]}});
             let step = Step { body: Some(namespace), ..plain("POST /api/v1/namespaces") };
             self.prepare(&step).await?;
         }
@@ -87,7 +89,8 @@ impl<'a> Player<'a> {
     }
 
     async fn clean_up(&self) -> anyhow::Result<()> {
-        let namespaces = self.topic.namespaces.iter().map(|name| format!("DELETE /api/v1/namespaces/{{{name}}}"));
+        let namespaces =
+            self.topic.namespaces.iter().map(|name| format!("DELETE /api/v1/namespaces/{{{name}}}"));
         for line in self.topic.cleanup.iter().cloned().chain(namespaces) {
             self.caller.send(&self.call(&plain(&line))?, false).await?;
         }
@@ -152,8 +155,12 @@ impl<'a> Player<'a> {
         let body = self.names.body(&step.name, collection.as_deref(), &body);
         let mut headers = BTreeMap::new();
         for name in HEADERS {
-            let values: Vec<String> =
-                raw.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
+            let values: Vec<String> = raw
+                .headers
+                .get_all(name)
+                .iter()
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+                .collect();
             if !values.is_empty() {
                 let values = values.iter().map(|value| self.names.text(&step.name, name, value)).collect();
                 headers.insert(name.to_owned(), values);
@@ -172,7 +179,8 @@ impl<'a> Player<'a> {
                 }
                 match open.next_before(deadline).await {
                     // Sent as time goes by; the one that ends the initial events is awaited.
-                    Ok(Some(event)) if event.kind == "BOOKMARK" && event.object["metadata"]["annotations"].is_null() => {}
+                    Ok(Some(event))
+                        if event.kind == "BOOKMARK" && event.object["metadata"]["annotations"].is_null() => {}
                     Ok(Some(event)) => events.push(json!({"type": event.kind, "object": event.object})),
                     Ok(None) => {
                         events.push(json!({"type": "END"}));
@@ -206,7 +214,11 @@ impl<'a> Player<'a> {
             (None, Some(text)) => Some(self.text(text)?.into_bytes()),
             (None, None) => None,
         };
-        let user = if matches!(step.user.as_str(), "admin" | "nobody") { step.user.clone() } else { self.text(&step.user)? };
+        let user = if matches!(step.user.as_str(), "admin" | "nobody") {
+            step.user.clone()
+        } else {
+            self.text(&step.user)?
+        };
         Ok(Call {
             method: Method::from_bytes(method.as_bytes())?,
             path: self.text(path)?,
@@ -220,7 +232,9 @@ impl<'a> Player<'a> {
     fn value(&self, value: &Value) -> anyhow::Result<Value> {
         Ok(match value {
             Value::String(text) => Value::String(self.text(text)?),
-            Value::Array(items) => items.iter().map(|item| self.value(item)).collect::<anyhow::Result<Value>>()?,
+            Value::Array(items) => {
+                items.iter().map(|item| self.value(item)).collect::<anyhow::Result<Value>>()?
+            }
             Value::Object(map) => {
                 let fields = map.iter().map(|(key, value)| anyhow::Ok((self.text(key)?, self.value(value)?)));
                 Value::Object(fields.collect::<anyhow::Result<_>>()?)
@@ -272,7 +286,8 @@ fn body(headers: &HeaderMap, raw: &Raw) -> Value {
         return json!({"protobuf": raw.body.starts_with(b"k8s\0")});
     }
     if content_type.contains("yaml") {
-        return serde_saphyr::from_str(&raw.text()).map_or_else(|_| raw.text().into(), |yaml: Value| json!({"yaml": yaml}));
+        return serde_saphyr::from_str(&raw.text())
+            .map_or_else(|_| raw.text().into(), |yaml: Value| json!({"yaml": yaml}));
     }
     raw.json().unwrap_or_else(|_| raw.text().into())
 }

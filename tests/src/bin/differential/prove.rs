@@ -36,7 +36,9 @@ pub(crate) async fn prove(topics: &[Topic], kubeconfig: &Path) -> anyhow::Result
         let there = report.unexplained.iter().filter(|difference| !without.unexplained.contains(difference));
         let there: Vec<_> = there.filter(|difference| difference.at.starts_with(place)).collect();
         match there.first() {
-            Some(first) => println!("{fault}: reported {} times, first {} at {}", there.len(), first.case, first.at),
+            Some(first) => {
+                println!("{fault}: reported {} times, first {} at {}", there.len(), first.case, first.at)
+            }
             None => println!("{fault}: NOT REPORTED"),
         }
         good &= !there.is_empty();

@@ -29,8 +29,13 @@ pub(crate) struct Report {
 /// When the server cannot be reached, or nothing is recorded.
 pub(crate) async fn replay(topics: &[Topic], caller: &Caller) -> anyhow::Result<Report> {
     let mut explained = Explained::read()?;
-    let mut report =
-        Report { cases: 0, distinct: Distinct::default(), unexplained: Vec::new(), explained: 0, idle: Vec::new() };
+    let mut report = Report {
+        cases: 0,
+        distinct: Distinct::default(),
+        unexplained: Vec::new(),
+        explained: 0,
+        idle: Vec::new(),
+    };
     for topic in topics {
         let recorded = case::recorded(&topic.name)?;
         let played = play::play(topic, caller, false).await?;
@@ -59,8 +64,16 @@ impl Report {
     /// Prints it and says whether all is well. Coverage and idle explanations count when every topic was played.
     pub(crate) fn print(&self, complete: bool) -> bool {
         for difference in &self.unexplained {
-            let show = |value: &Option<serde_json::Value>| value.as_ref().map_or("nothing".to_owned(), ToString::to_string);
-            println!("{}\n  {}\n    real {}\n    ours {}", difference.case, difference.at, show(&difference.real), show(&difference.ours));
+            let show = |value: &Option<serde_json::Value>| {
+                value.as_ref().map_or("nothing".to_owned(), ToString::to_string)
+            };
+            println!(
+                "{}\n  {}\n    real {}\n    ours {}",
+                difference.case,
+                difference.at,
+                show(&difference.real),
+                show(&difference.ours)
+            );
         }
         let mut good = self.unexplained.is_empty();
         for line in self.distinct.lines() {

@@ -52,7 +52,9 @@ pub(crate) fn value_in_message(text: &str) -> Option<(&str, Value, &str)> {
     let after = &rest[values.byte_offset()..];
     match value {
         Value::Object(_) | Value::Array(_) => Some((before, value, after)),
-        Value::String(quoted) if quoted.starts_with('{') => Some((before, serde_json::from_str(&quoted).ok()?, after)),
+        Value::String(quoted) if quoted.starts_with('{') => {
+            Some((before, serde_json::from_str(&quoted).ok()?, after))
+        }
         _ => None,
     }
 }
@@ -103,7 +105,10 @@ mod tests {
 
     #[test]
     fn schemes_depend_on_the_build() {
-        assert_eq!(without_scheme("no kind in scheme \"a.go:1\", sorry"), "no kind in scheme <scheme>, sorry");
+        assert_eq!(
+            without_scheme("no kind in scheme \"a.go:1\", sorry"),
+            "no kind in scheme <scheme>, sorry"
+        );
     }
 
     #[test]
