@@ -70,7 +70,10 @@ impl Names {
         }
         let text = &scan::without_scheme(text);
         let text = scan::replace_uuids(text, |uuid| name(&mut self.uids, uuid, "uid", step, at));
-        let mut text = if text.contains("esource version") || text.contains("esourceVersion") {
+        let mut text = if ["esource version", "esourceVersion", "was updated"]
+            .iter()
+            .any(|words| text.contains(words))
+        {
             scan::replace_numbers(&text, |number| {
                 self.revisions.get(number).cloned().unwrap_or_else(|| "<number>".to_owned())
             })
@@ -109,7 +112,10 @@ impl Names {
                 ("managedFields", _) => continue,
                 ("continue", Value::String(token)) if !token.is_empty() => "<continue>".into(),
                 ("resourceVersion", Value::String(text))
-                    if at == ".metadata.resourceVersion" && !has_uid(map) =>
+                    if matches!(
+                        at.as_str(),
+                        ".metadata.resourceVersion" | ".yaml.metadata.resourceVersion"
+                    ) && !has_uid(map) =>
                 {
                     if text.is_empty() {
                         value.clone()
