@@ -24,7 +24,7 @@ use self::request::ProjectRequests;
 use self::storage::Projects;
 use self::visibility::Visibility;
 use crate::authn::memberships::Memberships;
-use crate::authz::Authorizer;
+use crate::authz::{Authorizer, KubeAccessReview};
 use crate::resource::{Column, Resource, Verb};
 use crate::rest::Storage;
 
@@ -137,6 +137,7 @@ pub fn start(
     let told = Arc::clone(&visibility);
     memberships.on_change(move |change| told.change(|index| index.change_members(change)));
     let feed = feed::start(&client, &visibility);
+    let reviewer = Arc::new(KubeAccessReview::new(client.clone()));
     let api = KubeApi::new(client);
     Group {
         projects: Arc::new(Projects {
@@ -148,6 +149,7 @@ pub fn start(
             visibility: visibility.clone(),
             api,
             authorizer,
+            reviewer,
             message: config.request_message,
         }),
         readiness: Readiness(visibility),

@@ -1,12 +1,14 @@
 //! `projectrequests`: a user asks for a project of his own, or whether he may.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use picoshift_machinery::status::{Cause, Details};
-use picoshift_machinery::{Object, Status};
+use picoshift_machinery::{Object, Status, UserInfo};
 use rand::RngExt;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use super::kube_api::KubeApi;
 use super::render::{self, DESCRIPTION, DISPLAY_NAME, REQUESTER};
@@ -29,11 +31,16 @@ const SUFFIX_LENGTH: usize = 5;
 /// Longest part of a generated name that comes from the request.
 const PREFIX_MAX: usize = 58;
 
+/// How long a new project's answer waits for its admin to be one for kube-apiserver too.
+const EFFECTIVE_WITHIN: Duration = Duration::from_secs(3);
+
 /// The storage of `projectrequests`.
 pub(crate) struct ProjectRequests {
     pub(crate) visibility: Arc<Visibility>,
     pub(crate) api: KubeApi,
     pub(crate) authorizer: Arc<dyn Authorizer>,
+    /// Asks kube-apiserver, every time.
+    pub(crate) reviewer: Arc<dyn Authorizer>,
     /// What somebody is told who may not request projects; `None` for the usual text.
     pub(crate) message: Option<String>,
 }
@@ -79,7 +86,8 @@ impl Storage for ProjectRequests {
             visibility: self.visibility.clone(),
             api: self.api.clone(),
             namespace: namespace(&request, &cx.user.name),
-            requester: cx.user.name.clone(),
+            requester: Arc::clone(&cx.user),
+            reviewer: Arc::clone(&self.reviewer),
             dry_run: options.dry_run,
         };
         // In a task of its own: a client that goes away does not leave a project without its admin.
@@ -94,7 +102,8 @@ struct Work {
     visibility: Arc<Visibility>,
     api: KubeApi,
     namespace: Object,
-    requester: String,
+    requester: Arc<UserInfo>,
+    reviewer: Arc<dyn Authorizer>,
     dry_run: bool,
 }
 
@@ -110,7 +119,7 @@ impl Work {
         let uid = created.uid().to_owned();
         let item = shown(created)?;
         let mut wanted = vec![(Source::Namespaces, item.revision)];
-        match self.api.create_role_binding(name, &admin_binding(name, &self.requester)).await {
+        match self.api.create_role_binding(name, &admin_binding(name, &self.requester.name)).await {
             Ok(binding) => {
                 wanted.extend(binding.resource_version().parse().ok().map(|r| (Source::RoleBindings, r)));
             }
@@ -123,8 +132,32 @@ impl Work {
         if !self.visibility.wait_seen(&wanted).await {
             tracing::warn!(project = name, "the watches lag behind a project request");
         }
+        self.wait_effective(name).await;
         let known = self.visibility.read().project(name).cloned();
         Ok(known.filter(|k| k.revision >= item.revision).unwrap_or(item))
+    }
+
+    /// Waits until kube-apiserver judges by the new binding, so that its owner's next request is not refused. Nothing
+    /// tells when that is, so it is asked.
+    async fn wait_effective(&self, name: &str) {
+        let question = Attributes {
+            verb: "get".to_owned(),
+            version: "v1".to_owned(),
+            resource: "namespaces".to_owned(),
+            namespace: name.to_owned(),
+            name: name.to_owned(),
+            ..Attributes::default()
+        };
+        let deadline = Instant::now() + EFFECTIVE_WITHIN;
+        let mut pause = Duration::from_millis(5);
+        while !matches!(self.reviewer.authorize(&self.requester, &question).await, Ok(Decision::Allow)) {
+            if Instant::now() + pause > deadline {
+                tracing::warn!(project = name, "kube-apiserver does not know the admin of a new project yet");
+                return;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
     }
 
     async fn roll_back(&self, name: &str, uid: String) {
