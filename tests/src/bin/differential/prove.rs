@@ -37,7 +37,7 @@ pub(crate) async fn prove(topics: &[Topic], kubeconfig: &Path) -> anyhow::Result
         let there: Vec<_> = there.filter(|difference| difference.at.starts_with(place)).collect();
         match there.first() {
             Some(first) => {
-                println!("{fault}: reported {} times, first {} at {}", there.len(), first.case, first.at)
+                println!("{fault}: reported {} times, first {} at {}", there.len(), first.case, first.at);
             }
             None => println!("{fault}: NOT REPORTED"),
         }
