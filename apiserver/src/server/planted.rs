@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, WARNING};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Collected};
 use picoshift_machinery::body::{Body, full, stream};
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn lose_second_event(body: Body) -> Body {
 
 async fn in_body(fault: &str, method: &Method, response: Response<Body>) -> Response<Body> {
     let (mut head, body) = response.into_parts();
-    let bytes = body.collect().await.map_or_else(|never| match never {}, |body| body.to_bytes());
+    let bytes = body.collect().await.map_or_else(|never| match never {}, Collected::to_bytes);
     let Ok(mut value) = serde_json::from_slice::<Value>(&bytes) else {
         return Response::from_parts(head, full(bytes));
     };
@@ -84,7 +84,7 @@ fn change(fault: &str, method: &Method, value: &mut Value) {
         "lost-label" if is_object => drop(remove(&mut value["metadata"], "labels")),
         "extra-field" if is_object => value["planted"] = json!(true),
         "wrong-column" if value["kind"] == "Table" => {
-            value["columnDefinitions"][0]["name"] = json!("Planted")
+            value["columnDefinitions"][0]["name"] = json!("Planted");
         }
         "missing-condition" if is_object => remove_conditions(&mut value["status"]),
         _ => {}

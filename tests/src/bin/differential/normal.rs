@@ -70,10 +70,9 @@ impl Names {
         }
         let text = &scan::without_scheme(text);
         let text = scan::replace_uuids(text, |uuid| name(&mut self.uids, uuid, "uid", step, at));
-        let mut text = if ["esource version", "esourceVersion", "was updated"]
-            .iter()
-            .any(|words| text.contains(words))
-        {
+        let mut text = if text.contains("was updated") {
+            scan::replace_numbers(&text, |_| "<number>".to_owned())
+        } else if text.contains("esource version") || text.contains("esourceVersion") {
             scan::replace_numbers(&text, |number| {
                 self.revisions.get(number).cloned().unwrap_or_else(|| "<number>".to_owned())
             })
