@@ -25,7 +25,7 @@ pub(crate) static IMAGE_STREAMS: Subject = Subject {
 fn body(name: &str, _namespace: &str) -> Value {
     let tag = |tag: &str| {
         json!({
-            "name": tag, "annotations": {"description": "the storefront"},
+            "name": tag, "annotations": null,
             "from": {"kind": "DockerImage", "name": format!("registry.bench.example.org/shop/{name}:{tag}")},
             "reference": true, "importPolicy": {"importMode": "Legacy"}, "referencePolicy": {"type": "Source"},
         })
@@ -33,7 +33,6 @@ fn body(name: &str, _namespace: &str) -> Value {
     json!({
         "metadata": {
             "labels": {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "shop", "team": "storefront"},
-            "annotations": {"openshift.io/display-name": "The storefront, an image for each release."},
         },
         "spec": {"lookupPolicy": {"local": false}, "tags": [tag("1.0"), tag("1.1"), tag("latest")]},
     })
