@@ -79,8 +79,9 @@ pub(crate) async fn await_available(client: &Client, objects: &[Value]) -> Resul
     Ok(())
 }
 
-/// Waits until kube-apiserver's discovery has each group of the APIServices among the objects: until then kubectl does not know its
-/// resources, and right after a change a group can be Available and not yet discovered anew.
+/// Waits until kube-apiserver's discovery has each group of the APIServices among the objects, and forwards to it: until then
+/// kubectl does not know its resources; right after a change a group can be Available and not yet discovered anew, and a
+/// kube-apiserver that was started again has both from before and reaches nobody yet.
 pub(crate) async fn await_discovered(client: &Client, objects: &[Value]) -> Result<()> {
     let groups: Vec<&Value> = objects
         .iter()
@@ -91,12 +92,25 @@ pub(crate) async fn await_discovered(client: &Client, objects: &[Value]) -> Resu
     loop {
         let request = Request::get("/apis").header(header::ACCEPT, DISCOVERY).body(Vec::new())?;
         let discovery: Value = client.request(request).await?;
-        if groups.iter().all(|group| is_discovered(&discovery, group)) {
+        if groups.iter().all(|group| is_discovered(&discovery, group)) && are_reached(client, objects).await {
             return Ok(());
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 3 / 2).min(Duration::from_millis(250));
     }
+}
+
+async fn are_reached(client: &Client, objects: &[Value]) -> bool {
+    for spec in objects.iter().filter(|object| object["kind"] == "APIService").map(|object| &object["spec"]) {
+        let [group, version] = ["group", "version"].map(|field| spec[field].as_str().unwrap_or_default());
+        let Ok(request) = Request::get(format!("/apis/{group}/{version}")).body(Vec::new()) else {
+            return false;
+        };
+        if client.request::<Value>(request).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 fn is_discovered(discovery: &Value, group: &Value) -> bool {

@@ -4,12 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
 
 /// Above the usual ports, so that 6443 becomes 16443: the first alternative.
 const ALTERNATIVE: u16 = 10_000;
+
+/// How often it is tried to have a component's own port again.
+const PATIENCE: u32 = 100;
+/// The time between two tries.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Chooses ports, none of them twice, and holds them until their components start: that may be seconds later.
 #[derive(Debug, Default)]
@@ -27,10 +33,11 @@ impl Chooser {
 
     /// Chooses a port that is free now; `recorded` is what the component had the last time.
     pub(crate) fn choose(&mut self, recorded: Option<u16>, usual: u16) -> Result<u16> {
-        let candidates = [recorded, Some(usual), usual.checked_add(ALTERNATIVE)];
-        for port in candidates.into_iter().flatten() {
-            if !self.given.contains(&port)
-                && let Ok((port, socket)) = hold(port)
+        let candidates = [(recorded, PATIENCE), (Some(usual), 0), (usual.checked_add(ALTERNATIVE), 0)];
+        for (port, patience) in candidates {
+            if let Some(port) = port
+                && !self.given.contains(&port)
+                && let Ok((port, socket)) = hold_patiently(port, patience)
             {
                 self.held.insert(port, socket);
                 return Ok(self.keep(port));
@@ -51,6 +58,19 @@ impl Chooser {
     /// Lets go of a port whose component is about to listen on it.
     pub(crate) fn release(&mut self, port: u16) {
         self.held.remove(&port);
+    }
+}
+
+/// Takes a port as soon as it is free: a component that was killed holds its port until its last thread has ended,
+/// and another port would mean another configuration for all that know this one.
+fn hold_patiently(port: u16, tries: u32) -> io::Result<(u16, OwnedFd)> {
+    let mut left = tries;
+    loop {
+        match hold(port) {
+            Err(_) if left > 0 => std::thread::sleep(PAUSE),
+            held => return held,
+        }
+        left -= 1;
     }
 }
 
@@ -91,6 +111,17 @@ mod tests {
         assert_ne!(chosen, port);
         let chosen = Chooser::default().choose(Some(port), port).unwrap();
         assert_ne!(chosen, port);
+    }
+
+    #[test]
+    fn the_recorded_port_is_waited_for() {
+        let (listener, port) = in_use();
+        let end = std::thread::spawn(move || {
+            std::thread::sleep(PAUSE * 5);
+            drop(listener);
+        });
+        assert_eq!(Chooser::default().choose(Some(port), 1).unwrap(), port);
+        end.join().unwrap();
     }
 
     #[test]

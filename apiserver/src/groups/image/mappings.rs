@@ -82,6 +82,7 @@ impl Storage for Mappings {
         self.access.change_stream(&cx.user, namespace, object.name(), part, options.dry_run, &change).await?;
         let mut status = Object::new("v1", "Status");
         status.0.insert("status".to_owned(), json!("Success"));
+        status.0.insert("code".to_owned(), json!(201));
         Ok(Arc::new(Item::new(resource, status, 0)))
     }
 }

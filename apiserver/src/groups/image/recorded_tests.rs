@@ -155,7 +155,8 @@ async fn a_stream_lives_as_recorded() {
         },
     });
     let pushed = fixture.post("imagestreammappings", "demo", &mapping).await.unwrap();
-    let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
+    let success =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     assert_eq!(pushed, success);
     let now = fixture.get("demo/app").await;
     assert_eq!(comparable(without_provisional(&now)), comparable(streams[2].clone()));

@@ -14,7 +14,7 @@ use super::kube_api::KubeApi;
 use super::render::{self, DESCRIPTION, DISPLAY_NAME, REQUESTER};
 use super::storage::{shown, shown_dry};
 use super::visibility::{Source, Visibility};
-use super::{PROJECT_REQUESTS, validation};
+use super::{PROJECT_REQUESTS, PROJECTS, validation};
 use crate::authz::{Attributes, Authorizer, Decision};
 use crate::resource::Resource;
 use crate::rest::options::Propagation;
@@ -85,7 +85,7 @@ impl Storage for ProjectRequests {
         let work = Work {
             visibility: self.visibility.clone(),
             api: self.api.clone(),
-            namespace: namespace(&request, &cx.user.name),
+            namespace: checked(namespace(&request, &cx.user.name))?,
             requester: Arc::clone(&cx.user),
             reviewer: Arc::clone(&self.reviewer),
             dry_run: options.dry_run,
@@ -221,6 +221,15 @@ fn check(request: &Object) -> Result<(), Status> {
         return Ok(());
     };
     Err(Status::forbidden(GROUP, "project", name, &why))
+}
+
+/// What the template made, if it can be a Project.
+fn checked(namespace: Object) -> Result<Object, Status> {
+    let errors = validation::create(&namespace);
+    if errors.is_empty() {
+        return Ok(namespace);
+    }
+    Err(Status::invalid(GROUP, PROJECTS.gvk.kind, namespace.name(), &errors))
 }
 
 /// The Namespace that the built-in project template makes. Labels and annotations of the request are not taken over.

@@ -40,6 +40,18 @@ fn wrong_names_are_invalid_project_requests() {
 }
 
 #[test]
+fn a_display_name_has_one_line_as_recorded() {
+    let mut two_lines = request("nl");
+    two_lines.0.insert("displayName".to_owned(), json!("a\nb"));
+    let status = checked(namespace(&two_lines, "alice")).unwrap_err();
+    assert_eq!(
+        status.message,
+        "Project.project.openshift.io \"nl\" is invalid: metadata.annotations[openshift.io/display-name]: Invalid value: \"a\\nb\": may not contain a new line or tab"
+    );
+    assert!(checked(namespace(&request("nl"), "alice")).is_ok());
+}
+
+#[test]
 fn names_are_generated() {
     let mut asked: Object = serde_json::from_value(json!({"metadata": {"generateName": "gen"}})).unwrap();
     generate_name(&mut asked);
