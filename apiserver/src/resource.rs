@@ -1,6 +1,10 @@
 //! The description of a resource: its names, verbs, columns. What discovery, tables and the verbs read.
 
+pub mod column;
+
 use picoshift_machinery::GroupVersionKind;
+
+pub use self::column::Column;
 
 /// A verb as discovery and authorization name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +28,18 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// All verbs, in alphabetical order: those of a stored resource.
+    pub const ALL: &'static [Self] = &[
+        Self::Create,
+        Self::Delete,
+        Self::DeleteCollection,
+        Self::Get,
+        Self::List,
+        Self::Patch,
+        Self::Update,
+        Self::Watch,
+    ];
+
     /// The verb's word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -38,21 +54,6 @@ impl Verb {
             Self::Watch => "watch",
         }
     }
-}
-
-/// A column of the tables that kubectl prints.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// Heading.
-    pub name: &'static str,
-    /// OpenAPI type: `string`, `integer`, `date` …
-    pub r#type: &'static str,
-    /// OpenAPI format; `name` for the name column.
-    pub format: &'static str,
-    /// What the column shows.
-    pub description: &'static str,
-    /// 0 is always shown, 1 with `-o wide`.
-    pub priority: i32,
 }
 
 /// A subresource, for example `status`.

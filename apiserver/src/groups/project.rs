@@ -25,10 +25,9 @@ use self::storage::Projects;
 use self::visibility::Visibility;
 use crate::authn::memberships::Memberships;
 use crate::authz::{Authorizer, KubeAccessReview};
-use crate::resource::{Column, Resource, Verb};
+use crate::resource::column::{self, NAME, text};
+use crate::resource::{Resource, Verb};
 use crate::rest::Storage;
-
-const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
 /// `projects`.
 pub static PROJECTS: Resource = Resource {
@@ -41,9 +40,9 @@ pub static PROJECTS: Resource = Resource {
     categories: &[],
     subresources: &[],
     columns: &[
-        column("Name", "name", NAME_DESCRIPTION),
-        column("Display Name", "", "The name displayed by a UI when referencing a project."),
-        column("Status", "", "phase is the current lifecycle phase of the project"),
+        NAME,
+        text("Display Name", "The name displayed by a UI when referencing a project."),
+        text("Status", "phase is the current lifecycle phase of the project"),
     ],
     field_labels: &["status.phase"],
     garbage_collected: false,
@@ -60,15 +59,11 @@ pub static PROJECT_REQUESTS: Resource = Resource {
     short_names: &[],
     categories: &[],
     subresources: &[],
-    columns: &[column("Status", "name", "Describes whether the user is allowed to create projectrequests")],
+    columns: &[column::name("Status", "Describes whether the user is allowed to create projectrequests")],
     field_labels: &[],
     garbage_collected: true,
     schema: "com.github.openshift.api.project.v1.ProjectRequest",
 };
-
-const fn column(name: &'static str, format: &'static str, description: &'static str) -> Column {
-    Column { name, r#type: "string", format, description, priority: 0 }
-}
 
 /// What can be set.
 #[derive(Clone, Debug)]

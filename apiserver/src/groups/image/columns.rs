@@ -4,32 +4,8 @@
 use picoshift_machinery::GroupVersionKind;
 
 use super::GROUP;
-use crate::resource::{AnsweredKind, Column, Resource, Subresource, Verb};
-
-const FULL: &[Verb] = &[
-    Verb::Create,
-    Verb::Delete,
-    Verb::DeleteCollection,
-    Verb::Get,
-    Verb::List,
-    Verb::Patch,
-    Verb::Update,
-    Verb::Watch,
-];
-
-/// The column of names, as every table begins.
-pub(super) const NAME: Column = Column {
-    name: "Name",
-    r#type: "string",
-    format: "name",
-    description: "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names",
-    priority: 0,
-};
-
-/// A column of texts that is always shown.
-pub(super) const fn text(name: &'static str, description: &'static str) -> Column {
-    Column { name, r#type: "string", format: "", description, priority: 0 }
-}
+use crate::resource::column::{NAME, text};
+use crate::resource::{AnsweredKind, Resource, Subresource, Verb};
 
 /// `imagestreams`.
 pub static IMAGE_STREAMS: Resource = Resource {
@@ -37,7 +13,7 @@ pub static IMAGE_STREAMS: Resource = Resource {
     plural: "imagestreams",
     singular: "imagestream",
     namespaced: true,
-    verbs: FULL,
+    verbs: Verb::ALL,
     short_names: &["is"],
     categories: &["all"],
     subresources: &[
@@ -79,7 +55,7 @@ pub static IMAGES: Resource = Resource {
     plural: "images",
     singular: "image",
     namespaced: false,
-    verbs: FULL,
+    verbs: Verb::ALL,
     short_names: &[],
     categories: &[],
     subresources: &[],

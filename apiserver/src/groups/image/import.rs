@@ -23,7 +23,7 @@ pub(super) use self::storage::{ImageStreamImports, Parts};
 use picoshift_machinery::GroupVersionKind;
 
 use super::GROUP;
-use super::columns::NAME;
+use crate::resource::column::NAME;
 use crate::resource::{Resource, Verb};
 
 /// `imagestreamimports`.

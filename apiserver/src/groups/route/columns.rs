@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::GROUP;
 use super::view::{Backend, Tls, View};
-use crate::resource::{Column, Resource, Subresource, Verb};
+use crate::resource::column::{NAME, text};
+use crate::resource::{Resource, Subresource, Verb};
 
 /// `routes`. The field selector `spec.subdomain` matches here; the real server accepts it and finds nothing.
 pub static ROUTES: Resource = Resource {
@@ -13,16 +14,7 @@ pub static ROUTES: Resource = Resource {
     plural: "routes",
     singular: "route",
     namespaced: true,
-    verbs: &[
-        Verb::Create,
-        Verb::Delete,
-        Verb::DeleteCollection,
-        Verb::Get,
-        Verb::List,
-        Verb::Patch,
-        Verb::Update,
-        Verb::Watch,
-    ],
+    verbs: Verb::ALL,
     short_names: &[],
     categories: &["all"],
     subresources: &[Subresource {
@@ -31,13 +23,7 @@ pub static ROUTES: Resource = Resource {
         answers: None,
     }],
     columns: &[
-        Column {
-            name: "Name",
-            r#type: "string",
-            format: "name",
-            description: "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names",
-            priority: 0,
-        },
+        NAME,
         text(
             "Host/Port",
             "host is an alias/DNS that points to the service. Optional. If not specified a route name will typically be automatically chosen. Must follow DNS952 subdomain conventions.",
@@ -58,10 +44,6 @@ pub static ROUTES: Resource = Resource {
     garbage_collected: true,
     schema: "com.github.openshift.api.route.v1.Route",
 };
-
-const fn text(name: &'static str, description: &'static str) -> Column {
-    Column { name, r#type: "string", format: "", description, priority: 0 }
-}
 
 /// The cells of a route.
 pub(super) fn row(view: View<'_>) -> Vec<Value> {

@@ -3,7 +3,7 @@
 use picoshift_machinery::GroupVersionKind;
 
 use crate::groups::image::GROUP;
-use crate::groups::image::columns::{NAME, text};
+use crate::resource::column::{NAME, text, wide};
 use crate::resource::{Column, Resource, Verb};
 
 const TAG_VERBS: &[Verb] = &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update];
@@ -85,7 +85,3 @@ pub static IMAGE_STREAM_IMAGES: Resource = Resource {
     garbage_collected: true,
     schema: "com.github.openshift.api.image.v1.ImageStreamImage",
 };
-
-const fn wide(name: &'static str, description: &'static str) -> Column {
-    Column { priority: 1, ..text(name, description) }
-}
