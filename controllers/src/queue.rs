@@ -182,8 +182,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                     self.metrics.errors.inc();
                     let failures = state.failures.entry(key.clone()).or_default();
                     *failures = failures.saturating_add(1);
-                    if let Some(pause) = self.backoff.pause(*failures) {
-                        state.place(key, Instant::now() + pause, true);
+                    match (self.backoff.pause(*failures), again) {
+                        (Some(pause), _) => state.place(key, Instant::now() + pause, true),
+                        // What came during the last try is one try more, as what comes after it.
+                        (None, Some(at)) => state.place(key, at, false),
+                        (None, None) => {}
                     }
                     return;
                 }

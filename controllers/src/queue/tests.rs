@@ -133,3 +133,20 @@ async fn so_many_at_a_time_and_a_stop_finishes_what_is_under_way() {
     assert_eq!(*finished.lock(), ["a", "b"]);
     assert_eq!(queue.metrics.depth.get(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn news_during_the_last_try_is_not_lost() {
+    let (queue, start) = (queue(), Instant::now());
+    queue.add("a");
+    for _ in 1..BACKOFF.attempts {
+        assert!(next(&queue, start).await.is_some());
+        queue.done("a", Outcome::Retry);
+    }
+    assert!(next(&queue, start).await.is_some());
+    queue.add("a");
+    let last = Instant::now();
+    queue.done("a", Outcome::Retry);
+    assert_eq!(next(&queue, last).await, Some(("a", 0)));
+    queue.done("a", Outcome::Retry);
+    assert_eq!(next(&queue, last).await, None, "without news it rests");
+}
