@@ -3,11 +3,13 @@
 //! - `replay` sends the sequences of `tests/differential/cases` to ours and compares with `tests/differential/answers`.
 //!   Its last line is `N cases, M unexplained differences`.
 //! - `record` sends them to a real server and writes the answers.
+//! - `decide` writes down what ours answers where `explained.yaml` says that it differs.
 //! - `prove` replays against a build of ours with planted faults: each fault has to be reported.
 
 mod caller;
 mod case;
 mod compare;
+mod decided;
 mod distinct;
 mod explained;
 mod normal;
@@ -48,6 +50,8 @@ enum Command {
     },
     /// Record the answers of a real server.
     Record,
+    /// Write down what ours answers where it is meant to differ.
+    Decide,
     /// Check that every planted fault is reported.
     Prove,
 }
@@ -76,6 +80,13 @@ async fn main() -> anyhow::Result<ExitCode> {
             let caller = Caller::new(&kubeconfig, plant.as_deref())?;
             let report = replay::replay(&topics, &caller).await?;
             report.print(complete)
+        }
+        Command::Decide => {
+            rest_controllers()?;
+            let caller = Caller::new(&kubeconfig, None)?;
+            let report = replay::replay(&topics, &caller).await?;
+            report.decide(&topics)?;
+            true
         }
         Command::Prove => {
             rest_controllers()?;

@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use crate::case::{self, Topic};
 use crate::compare::{self, Difference};
+use crate::decided::{self, Decided};
 use crate::distinct::Distinct;
 use crate::explained::Explained;
 use crate::play;
@@ -19,7 +20,8 @@ pub(crate) struct Report {
     distinct: Distinct,
     /// The differences that nothing explains.
     pub(crate) unexplained: Vec<Difference>,
-    explained: usize,
+    /// Those that an entry of `explained.yaml` is about, whatever was decided.
+    explained: Vec<Difference>,
     idle: Vec<String>,
 }
 
@@ -33,7 +35,7 @@ pub(crate) async fn replay(topics: &[Topic], caller: &Caller) -> anyhow::Result<
         cases: 0,
         distinct: Distinct::default(),
         unexplained: Vec::new(),
-        explained: 0,
+        explained: Vec::new(),
         idle: Vec::new(),
     };
     for topic in topics {
@@ -48,19 +50,40 @@ pub(crate) async fn replay(topics: &[Topic], caller: &Caller) -> anyhow::Result<
         }));
         report.cases += played.answers.len();
         report.distinct.count(topic, &recorded);
+        let mut decided = Decided::read(&topic.name)?;
         for difference in found {
-            if explained.explains(&difference) {
-                report.explained += 1;
-            } else {
-                report.unexplained.push(difference);
+            let meant = explained.explains(&difference);
+            if !(meant && decided.holds(&difference)) {
+                report.unexplained.push(difference.clone());
+            }
+            if meant {
+                report.explained.push(difference);
             }
         }
+        let idle = decided.idle();
+        report.idle.extend(idle.into_iter().map(|place| format!("decided/{}.json {place}", topic.name)));
     }
-    report.idle = explained.idle();
+    let idle = explained.idle();
+    report.idle.extend(idle.into_iter().map(|entry| format!("explained.yaml {entry}")));
     Ok(report)
 }
 
 impl Report {
+    /// Writes down what ours answers at the places that are explained.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub(crate) fn decide(&self, topics: &[Topic]) -> anyhow::Result<()> {
+        for topic in topics {
+            let own = self.explained.iter().filter(|difference| {
+                difference.case.strip_prefix(&topic.name).is_some_and(|rest| rest.starts_with('/'))
+            });
+            decided::decide(&topic.name, &own.cloned().collect::<Vec<_>>())?;
+        }
+        println!("{} differences are decided", self.explained.len());
+        Ok(())
+    }
+
     /// Prints it and says whether all is well. Coverage and idle explanations count when every topic was played.
     pub(crate) fn print(&self, complete: bool) -> bool {
         for difference in &self.unexplained {
@@ -86,11 +109,11 @@ impl Report {
                 good &= count >= least;
             }
             for entry in &self.idle {
-                println!("explained.yaml explains what does not differ: {entry}");
+                println!("nothing differs (any more): {entry}");
             }
             good &= self.idle.is_empty();
         }
-        println!("{} differences are explained", self.explained);
+        println!("{} differences are meant", self.explained.len());
         println!("{} cases, {} unexplained differences", self.cases, self.unexplained.len());
         good
     }
