@@ -104,13 +104,13 @@ fn rest_controllers() -> anyhow::Result<()> {
     home.component("picoshift-controllers")?.kill_9()
 }
 
-/// A word of five consonants that makes the names of a run its own and occurs in nothing else.
+/// A word of eight consonants that makes the names of a run its own and occurs in nothing else.
 pub(crate) fn run_word() -> String {
     const LETTERS: &[u8; 8] = b"qxzvkwjg";
     let nanos = jiff::Timestamp::now().as_nanosecond() as u64;
-    let mut number = (nanos ^ u64::from(std::process::id())).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let mut number = (nanos ^ u64::from(std::process::id())).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
     let mut word = String::from("q");
-    for _ in 0..4 {
+    for _ in 0..7 {
         word.push(char::from(LETTERS[(number % 8) as usize]));
         number /= 8;
     }
