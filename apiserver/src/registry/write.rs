@@ -85,7 +85,7 @@ impl Registry {
         if let Some(item) = self.cache.get(namespace, &name) {
             return Err(self.taken(&name, Some(&item)));
         }
-        let intent = Intent { key: &key, current: None, object: Some(object) };
+        let intent = Intent::new(&key, None, Some(object));
         if options.dry_run {
             return Ok(Arc::new(self.commit.dry_run(&intent, 0)));
         }
@@ -177,12 +177,12 @@ impl Registry {
         let finished = object.deletion_timestamp().is_some() && object.finalizers().is_empty();
         if finished && !options.dry_run {
             // The last finalizer is gone: this update is the deletion; the answer is the object as updated.
-            let last = Intent { key, current: Some(current), object: Some(object) };
+            let last = Intent::new(key, Some(current), Some(object));
             let last = self.commit.dry_run(&last, current.record.revision);
-            self.commit.write(Intent { key, current: Some(current), object: None }).await?;
+            self.commit.write(Intent::new(key, Some(current), None)).await?;
             return Ok(Arc::new(last));
         }
-        let intent = Intent { key, current: Some(current), object: Some(object) };
+        let intent = Intent::new(key, Some(current), Some(object));
         if options.dry_run {
             return Ok(Arc::new(self.commit.dry_run(&intent, current.record.revision)));
         }

@@ -403,7 +403,14 @@ fn the_entry_of_the_router_shows_why_and_since_when() {
         let key = Key::from("routes.route.openshift.io/demo/web");
         let mut object = route(&spec);
         strategy.set_defaults(&mut object);
-        let write = Planned { key: &key, old, new: Some(&object), computed: None, create_revision: None };
+        let write = Planned {
+            key: &key,
+            old,
+            new: Some(&object),
+            computed: None,
+            create_revision: None,
+            touch: false,
+        };
         let computed = strategy.plan(write, now).computed;
         Stored { object, computed }
     };
