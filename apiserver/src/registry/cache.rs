@@ -87,8 +87,9 @@ impl Cache {
         });
         let subscription = engine.subscribe(&prefix, Arc::clone(&cache) as Arc<dyn ChangeSink>)?;
         let mut state = cache.state.write();
-        for record in &subscription.snapshot.records {
-            state.tree.insert(cache.render(record)?);
+        // One by one, so that a record's memory is there for the next item.
+        for record in subscription.snapshot.records {
+            state.tree.insert(cache.render(&record)?);
         }
         state.since = subscription.since;
         state.applied = subscription.snapshot.revision;

@@ -77,8 +77,9 @@ impl Commit {
         let mut records = engine.list(prefix, None)?.records;
         records.sort_by_key(|record| record.create_revision);
         let commit = Arc::new(Self { engine, strategy, order: Mutex::new(()) });
-        for record in &records {
-            let stored = parse(record)?;
+        let mut keys = Vec::with_capacity(records.len());
+        for record in records {
+            let stored = parse(&record)?;
             let planned = Planned {
                 key: &record.key,
                 old: None,
@@ -88,8 +89,9 @@ impl Commit {
                 touch: false,
             };
             commit.strategy.committed(planned, record.revision);
+            keys.push(record.key);
         }
-        commit.touch_all(records.into_iter().map(|record| record.key).collect()).await?;
+        commit.touch_all(keys).await?;
         Ok(commit)
     }
 
