@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 /// One field with a `json` tag.
 #[derive(Clone, Debug)]
 pub(crate) struct GoField {
+    /// The name in Go.
+    pub(crate) name: String,
     /// The type as Go prints it, without a leading `*`: `[]v1.RouteIngress`.
     pub(crate) r#type: String,
     /// Whether the field is a pointer.
@@ -91,9 +93,9 @@ fn field(line: &str, package: &str, aliases: &HashMap<String, String>, found: &m
     let Some((declaration, tags)) = line.split_once('`') else { return };
     let Some(tag) = tags.split_once("json:\"").and_then(|(_, rest)| rest.split('"').next()) else { return };
     let words: Vec<&str> = declaration.split_whitespace().collect();
-    let text = match words.as_slice() {
-        [embedded] => (*embedded).to_owned(),
-        [_, rest @ ..] => rest.join(" "),
+    let (go_name, text) = match words.as_slice() {
+        [embedded] => (embedded.rsplit(['.', '*']).next().unwrap_or(embedded), (*embedded).to_owned()),
+        [name, rest @ ..] => (*name, rest.join(" ")),
         [] => return,
     };
     let mut options = tag.split(',');
@@ -107,6 +109,7 @@ fn field(line: &str, package: &str, aliases: &HashMap<String, String>, found: &m
     found.fields.insert(
         name.to_owned(),
         GoField {
+            name: go_name.to_owned(),
             r#type: printed(text.trim_start_matches('*'), package, aliases),
             pointer,
             omit_empty: options.contains(&"omitempty"),

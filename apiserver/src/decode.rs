@@ -4,6 +4,7 @@ mod delete_options;
 mod identity;
 pub mod json;
 pub mod node;
+mod protobuf;
 mod yaml;
 
 use bytes::{Bytes, BytesMut};
@@ -47,6 +48,7 @@ pub struct PatchDocument {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Json,
+    Protobuf,
     Yaml,
 }
 
@@ -117,16 +119,13 @@ pub fn decode_object(
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
     let encoding = encoding(content_type)?;
+    if encoding == Encoding::Protobuf {
+        return protobuf::object(schemas, resource, body);
+    }
     let wanted = resource.gvk.kind;
-    let unrecognized = |why: String| {
-        let message = format!(
-            "the object provided is unrecognized (must be of type {wanted}): {why} ({})",
-            summary(body)
-        );
-        Status::bad_request(message)
-    };
-    let parsed = parse(encoding, body).map_err(unrecognized)?;
-    let identity = Identity::of(&parsed.node).map_err(unrecognized)?.or(resource.gvk);
+    let unreadable = |why: String| unrecognized(wanted, &why, body);
+    let parsed = parse(encoding, body).map_err(unreadable)?;
+    let identity = Identity::of(&parsed.node).map_err(unreadable)?.or(resource.gvk);
     let refused = |why: &str| schema::cannot_be_handled(&identity.kind, &identity.version, wanted, why);
     if !identity.is(resource.gvk) {
         return Err(refused(&identity.not_registered(SCHEME)));
@@ -146,6 +145,14 @@ pub fn decode_object(
     let mut warnings = if strict { parsed.repeated } else { Vec::new() };
     warnings.extend(checked.strict);
     Ok(Decoded { object, warnings })
+}
+
+/// 400: a body of which not even the kind can be read.
+fn unrecognized(wanted: &str, why: &dyn std::fmt::Display, body: &[u8]) -> Status {
+    let summary = summary(body);
+    let message =
+        format!("the object provided is unrecognized (must be of type {wanted}): {why} ({summary})");
+    Status::bad_request(message)
 }
 
 /// Parses a JSON or merge patch, both of which are JSON.
@@ -171,9 +178,10 @@ struct Parsed {
     repeated: Vec<String>,
 }
 
+/// Parses a text.
 fn parse(encoding: Encoding, body: &[u8]) -> Result<Parsed, String> {
     match encoding {
-        Encoding::Json => json::parse(body)
+        Encoding::Json | Encoding::Protobuf => json::parse(body)
             .map(|node| Parsed { node, repeated: Vec::new() })
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}")),
         Encoding::Yaml => yaml::parse(body),
@@ -188,6 +196,7 @@ fn encoding(content_type: Option<&str>) -> Result<Encoding, Status> {
         "" if text.is_empty() => Ok(Encoding::Json),
         _ if essence.eq_ignore_ascii_case("application/json") => Ok(Encoding::Json),
         _ if essence.eq_ignore_ascii_case("application/yaml") => Ok(Encoding::Yaml),
+        _ if essence.eq_ignore_ascii_case("application/vnd.kubernetes.protobuf") => Ok(Encoding::Protobuf),
         _ => Err(Status::failure(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",

@@ -5,6 +5,7 @@
 
 mod empty;
 mod fill;
+pub mod protobuf;
 mod time;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +15,7 @@ use picoshift_machinery::{Object, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use self::protobuf::{RawWireField, WireField};
 use crate::decode::node::Node;
 use crate::resource::Resource;
 
@@ -62,6 +64,8 @@ pub enum LoadError {
 pub struct Schemas {
     structs: Vec<Struct>,
     by_name: HashMap<Box<str>, usize>,
+    /// By what objects say that they are: `route.openshift.io/v1/Route`.
+    by_kind: HashMap<Box<str>, usize>,
 }
 
 /// A Go struct.
@@ -71,6 +75,8 @@ struct Struct {
     go: Box<str>,
     /// Fields, sorted by name.
     fields: Box<[Field]>,
+    /// How it is written in protobuf.
+    wire: Box<[WireField]>,
 }
 
 /// A field of a Go struct.
@@ -90,6 +96,8 @@ struct Type {
     /// As Go prints it.
     go: Box<str>,
     kind: Kind,
+    /// In protobuf a list or map that is a message of its own, so that an empty one is told from an absent one.
+    wrapped: bool,
 }
 
 #[derive(Debug)]
@@ -122,6 +130,8 @@ struct Document<'a> {
 struct RawStruct {
     go: String,
     fields: BTreeMap<String, RawField>,
+    kinds: Vec<Box<str>>,
+    wire: Vec<RawWireField>,
 }
 
 #[derive(Deserialize)]
@@ -135,6 +145,8 @@ struct RawField {
 struct RawType {
     go: String,
     kind: RawKind,
+    #[serde(default)]
+    wrapped: bool,
 }
 
 #[derive(Deserialize)]
@@ -169,7 +181,9 @@ impl Schemas {
         let by_name: HashMap<Box<str>, usize> =
             document.structs.keys().enumerate().map(|(at, name)| (name.as_str().into(), at)).collect();
         let mut structs = Vec::with_capacity(document.structs.len());
+        let mut by_kind = HashMap::new();
         for raw in document.structs.into_values() {
+            by_kind.extend(raw.kinds.into_iter().map(|kind| (kind, structs.len())));
             let mut fields = Vec::with_capacity(raw.fields.len());
             for (name, field) in raw.fields {
                 fields.push(Field {
@@ -179,9 +193,10 @@ impl Schemas {
                     omit: field.omit,
                 });
             }
-            structs.push(Struct { go: raw.go.into(), fields: fields.into() });
+            let wire = protobuf::layout(raw.wire, &fields)?;
+            structs.push(Struct { go: raw.go.into(), fields: fields.into(), wire });
         }
-        Ok(Self { structs, by_name })
+        Ok(Self { structs, by_name, by_kind })
     }
 
     /// Decodes a document of `resource`'s kind. With `strict`, unknown and repeated fields are told.
@@ -289,7 +304,7 @@ fn compile(raw: RawType, by_name: &HashMap<Box<str>, usize>) -> Result<Type, Loa
         RawKind::Struct(name) => Kind::Struct(*by_name.get(name.as_str()).ok_or(LoadError::Missing(name))?),
         RawKind::Time => Kind::Time,
     };
-    Ok(Type { go: raw.go.into(), kind })
+    Ok(Type { go: raw.go.into(), kind, wrapped: raw.wrapped })
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use picoshift_machinery::Object;
 use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::peer::Subject;
 use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::selector::{FieldSelector, LabelSelector};
+use picoshift_machinery::{Object, protobuf};
 
 use crate::authn::request_header::named_user;
 use crate::decode;
@@ -76,6 +76,29 @@ pub fn body(bytes: &[u8]) {
         }
         let _ = decode::decode_delete_options(schemas, Some(content_type), bytes);
     }
+}
+
+/// The message in the envelope of a protobuf body, as every kind that can be created: what is read is written and read as
+/// itself.
+pub fn message(bytes: &[u8]) {
+    let Some(schemas) = &*SCHEMAS else { return };
+    let content_type = Some("application/vnd.kubernetes.protobuf");
+    for resource in [&route::ROUTES, &image::IMAGE_STREAM_IMPORTS, &user::GROUPS] {
+        for body in [bytes, &protobuf::envelope("", "", bytes)] {
+            let decoded =
+                decode::decode_object(schemas, resource, content_type, body, FieldValidation::Strict);
+            let Ok(object) = decoded.map(|decoded| decoded.object) else { continue };
+            let written = schemas.to_protobuf(&object).unwrap_or_default();
+            let again = schemas.from_protobuf(resource.schema, &written).is_ok_and(|mut again| {
+                again
+                    .0
+                    .extend(object.0.into_iter().filter(|(name, _)| name == "apiVersion" || name == "kind"));
+                schemas.to_protobuf(&again).is_some_and(|again| again == written)
+            });
+            assert!(again, "{bytes:x?} is not written as it was read");
+        }
+    }
+    let _ = decode::decode_delete_options(schemas, content_type, bytes);
 }
 
 /// JSON and merge patches, applied to a Route.
@@ -241,6 +264,7 @@ mod tests {
         #[test]
         fn bytes(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             body(&bytes);
+            message(&bytes);
             patches(&bytes);
             certificate(&bytes);
             front_proxy_headers(&bytes);

@@ -93,7 +93,7 @@ const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes
 const ENCODINGS: [(&str, Encoding); 3] =
     [("json", Encoding::Json), ("yaml", Encoding::Yaml), ("vnd.kubernetes.protobuf", Encoding::Protobuf)];
 
-/// Negotiates. Whole objects are not encoded in protobuf, so that such a clause is passed over.
+/// Negotiates. Tables are not encoded in protobuf, so that such a clause is passed over.
 ///
 /// # Errors
 /// 406 as kube-apiserver's.
@@ -225,8 +225,8 @@ impl<'a> Clause<'a> {
         }
         let shape = self.shape()?;
         let allowed = match shape {
-            Shape::Whole | Shape::Table(_) => encoding != Encoding::Protobuf,
-            Shape::Metadata(_) | Shape::MetadataList(_) => true,
+            Shape::Table(_) => encoding != Encoding::Protobuf,
+            Shape::Whole | Shape::Metadata(_) | Shape::MetadataList(_) => true,
         };
         allowed.then(|| MediaType { encoding, shape, pretty: self.parameter("pretty") == Some("1") })
     }

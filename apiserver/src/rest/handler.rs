@@ -138,7 +138,7 @@ impl Handler {
     async fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
         let options = query::get_options(&call.query)?;
         let item = call.storage.get(call.cx, &call.cx.info.name, &options).await?;
-        respond::item(&**call.storage, &item, StatusCode::OK, call.form)
+        respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -146,7 +146,7 @@ impl Handler {
         let mut options = query::list_options(&call.query, resource, Listing::ByQuery)?;
         collector::hide(resource, &call.cx.user, &mut options);
         let list = call.storage.list(call.cx, &options).await?;
-        respond::list(&**call.storage, list, call.form)
+        respond::list(&**call.storage, &self.schemas, list, call.form)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -156,7 +156,7 @@ impl Handler {
         collector::hide(resource, &call.cx.user, &mut options);
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;
-        Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options))
+        Ok(stream::respond(Arc::clone(call.storage), Arc::clone(&self.schemas), watch, call.form, &options))
     }
 
     async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -164,7 +164,7 @@ impl Handler {
         let object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
         let item = call.storage.create(call.cx, object, &parameters.options).await?;
-        respond::item(&**call.storage, &item, StatusCode::CREATED, call.form)
+        respond::item(&**call.storage, &self.schemas, &item, StatusCode::CREATED, call.form)
     }
 
     async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -204,7 +204,7 @@ impl Handler {
             Updated::Changed(item) => (item, StatusCode::OK),
             Updated::Created(item) => (item, StatusCode::CREATED),
         };
-        respond::item(&**call.storage, &item, code, call.form)
+        respond::item(&**call.storage, &self.schemas, &item, code, call.form)
     }
 
     async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
@@ -218,7 +218,9 @@ impl Handler {
     async fn delete(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let options = self.delete_options(call, body).await?;
         match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
-            Deleted::Object(item) => respond::item(&**call.storage, &item, StatusCode::OK, call.form),
+            Deleted::Object(item) => {
+                respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
+            }
             Deleted::Gone(details) => {
                 let status = Status::success(details);
                 Ok(respond::status(&status, StatusCode::OK, call.form))
@@ -230,7 +232,7 @@ impl Handler {
         let options = self.delete_options(call, body).await?;
         let list = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
         let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
-        respond::list(&**call.storage, deleted, call.form)
+        respond::list(&**call.storage, &self.schemas, deleted, call.form)
     }
 
     async fn object(

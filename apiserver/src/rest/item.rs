@@ -1,10 +1,14 @@
 //! `Item`: an object as it is served, encoded once.
 
+use std::ops::Range;
+use std::sync::OnceLock;
+
 use bytes::Bytes;
-use picoshift_machinery::Object;
+use picoshift_machinery::{Object, Status, protobuf};
 use serde_json::Value;
 
 use crate::resource::Resource;
+use crate::schema::Schemas;
 use crate::store::Revision;
 
 /// An object as clients see it at one revision: its bytes, and what selectors need of it.
@@ -24,6 +28,47 @@ pub struct Item {
     pub bytes: Bytes,
     /// Where the bytes go on after apiVersion and kind.
     pub(crate) untyped: usize,
+    /// In protobuf, once a client has asked for it.
+    pub(crate) message: OnceLock<Message>,
+}
+
+/// An object in protobuf.
+#[derive(Clone, Debug)]
+pub struct Message {
+    enveloped: Bytes,
+    raw: Range<usize>,
+}
+
+impl Message {
+    /// An object in its envelope.
+    ///
+    /// # Errors
+    /// 406 for an object whose kind has no message, as of a Go type without one.
+    pub fn of(object: &Object, schemas: &Schemas) -> Result<Self, Status> {
+        let raw = schemas.to_protobuf(object).ok_or_else(|| no_message(object.kind()))?;
+        let enveloped = protobuf::envelope(object.api_version(), object.kind(), &raw);
+        let end = enveloped.len() - protobuf::ENVELOPE_END;
+        Ok(Self { enveloped, raw: end - raw.len()..end })
+    }
+
+    /// The object in its envelope, as it is sent alone or in a watch.
+    #[must_use]
+    pub fn enveloped(&self) -> &Bytes {
+        &self.enveloped
+    }
+
+    /// The message itself, as lists have it.
+    #[must_use]
+    pub fn raw(&self) -> &[u8] {
+        self.enveloped.get(self.raw.clone()).unwrap_or_default()
+    }
+}
+
+fn no_message(kind: &str) -> Status {
+    let message = format!(
+        "object {kind} does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message"
+    );
+    Status::failure(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
 impl Item {
@@ -38,13 +83,25 @@ impl Item {
         let fields = resource.field_labels.iter().map(|label| field(&object, label)).collect();
         let (namespace, name) = (object.namespace().into(), object.name().into());
         let (bytes, untyped) = encode(object);
-        Self { namespace, name, revision, labels, fields, bytes, untyped }
+        Self { namespace, name, revision, labels, fields, bytes, untyped, message: OnceLock::new() }
     }
 
     /// The object as lists show it, without its opening brace and without apiVersion and kind, which the list has.
     #[must_use]
     pub fn listed(&self) -> &[u8] {
         self.bytes.get(self.untyped..).unwrap_or_default()
+    }
+
+    /// The object in protobuf, encoded when it is first asked for.
+    ///
+    /// # Errors
+    /// 406 for a kind without a message, 500 when our own bytes cannot be read.
+    pub fn message(&self, schemas: &Schemas) -> Result<&Message, Status> {
+        if let Some(message) = self.message.get() {
+            return Ok(message);
+        }
+        let message = Message::of(&self.object().map_err(Status::internal)?, schemas)?;
+        Ok(self.message.get_or_init(|| message))
     }
 
     /// The object, parsed again: for what is not on a hot path (tables, metadata, patches).

@@ -14,12 +14,13 @@ use rand::RngExt;
 use serde_json::{Map, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::item::Item;
+use super::item::{Item, Message};
 use super::options::ListOptions;
 use super::partial;
 use super::respond::{Form, list_metadata};
 use super::storage::{Storage, Watch, WatchEvent};
 use super::table::{self, TableOptions};
+use crate::schema::Schemas;
 use crate::store::Revision;
 
 /// A watch without `timeoutSeconds` lasts between one and two of these (`--min-request-timeout`).
@@ -35,8 +36,14 @@ pub fn with_timeout(options: &mut ListOptions) {
 }
 
 /// The answer to a watch; ends cleanly when the time is over or the events end.
-pub fn respond(storage: Arc<dyn Storage>, watch: Watch, form: Form, options: &ListOptions) -> Response<Body> {
-    let mut encoder = Encoder { storage, form, with_columns: true };
+pub fn respond(
+    storage: Arc<dyn Storage>,
+    schemas: Arc<Schemas>,
+    watch: Watch,
+    form: Form,
+    options: &ListOptions,
+) -> Response<Body> {
+    let mut encoder = Encoder { storage, schemas, form, with_columns: true };
     let content_type = form.media_type.content_type(Answer::Watch);
     // A watch lasts hours at most; the bound keeps the addition from overflowing.
     let seconds = options.timeout_seconds.unwrap_or(LAST_AT_LEAST).min(1 << 31);
@@ -48,6 +55,7 @@ pub fn respond(storage: Arc<dyn Storage>, watch: Watch, form: Form, options: &Li
 
 struct Encoder {
     storage: Arc<dyn Storage>,
+    schemas: Arc<Schemas>,
     form: Form,
     /// Tables say their columns once, in the first event.
     with_columns: bool,
@@ -79,6 +87,12 @@ impl Encoder {
     fn item(&mut self, out: &mut BytesMut, kind: &str, item: &Item) {
         if self.form.media_type.encoding != Encoding::Protobuf && self.form.media_type.shape == Shape::Whole {
             line(out, kind, &item.bytes);
+            return;
+        }
+        if self.form.is_message() {
+            if let Ok(message) = item.message(&self.schemas) {
+                out.put_slice(&protobuf::watch_event(kind, message.enveloped()));
+            }
             return;
         }
         let Ok(object) = item.object() else { return };
@@ -129,6 +143,11 @@ impl Encoder {
             (Encoding::Protobuf, Shape::Metadata(version) | Shape::MetadataList(version)) => {
                 let metadata = protobuf::partial_object_metadata(object, version);
                 out.put_slice(&protobuf::watch_event(kind, &metadata));
+            }
+            (Encoding::Protobuf, Shape::Whole) => {
+                if let Ok(message) = Message::of(object, &self.schemas) {
+                    out.put_slice(&protobuf::watch_event(kind, message.enveloped()));
+                }
             }
             _ => line(out, kind, &object.to_bytes()),
         }
