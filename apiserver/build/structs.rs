@@ -74,8 +74,7 @@ fn describe_field(name: &str, schema: &Value, go: Option<GoField>) -> Result<Val
         Some(go) => go,
         // Fields of the inlined TypeMeta, which is of another package.
         None if ["apiVersion", "kind"].contains(&name) => {
-            let (name, r#type) = (String::new(), "string".to_owned());
-            GoField { name, r#type, pointer: false, omit_empty: true, omit_zero: false }
+            GoField { r#type: "string".to_owned(), omit_empty: true, ..GoField::default() }
         }
         None => bail!("the Go type has no such field"),
     };
@@ -85,7 +84,12 @@ fn describe_field(name: &str, schema: &Value, go: Option<GoField>) -> Result<Val
         .as_str()
         .map_or(described["kind"]["struct"].is_string(), |k| ["time", "intorstring", "raw"].contains(&k));
     let omit = go.omit_zero || (go.omit_empty && (go.pointer || !is_struct));
-    Ok(json!({ "type": described, "omit": omit, "pointer": go.pointer }))
+    let mut field =
+        json!({ "type": described, "omit": omit, "pointer": go.pointer, "position": go.position });
+    if !go.patch_strategy.is_empty() {
+        field["patch"] = json!({ "strategy": go.patch_strategy, "merge_key": go.patch_merge_key });
+    }
+    Ok(field)
 }
 
 fn describe_type(schema: &Value, go: &str) -> Result<Value> {

@@ -10,6 +10,7 @@ pub mod patch;
 pub mod query;
 pub mod respond;
 pub mod storage;
+pub mod strategic_patch;
 pub mod stream;
 pub mod table;
 mod warning;

@@ -5,8 +5,10 @@
 
 mod empty;
 mod fill;
+pub(crate) mod patch_meta;
 pub mod protobuf;
 mod time;
+mod unstructured;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,6 +17,7 @@ use picoshift_machinery::{Object, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use self::patch_meta::PatchTags;
 use self::protobuf::{RawWireField, WireField};
 use crate::decode::node::Node;
 use crate::resource::Resource;
@@ -88,6 +91,10 @@ struct Field {
     pointer: bool,
     /// Whether an empty value is not encoded.
     omit: bool,
+    /// Where in the Go struct it is declared.
+    position: usize,
+    /// How a strategic merge patch changes it.
+    patch: PatchTags,
 }
 
 /// A Go type.
@@ -139,6 +146,9 @@ struct RawField {
     r#type: RawType,
     omit: bool,
     pointer: bool,
+    position: usize,
+    #[serde(default)]
+    patch: PatchTags,
 }
 
 #[derive(Deserialize)]
@@ -191,6 +201,8 @@ impl Schemas {
                     r#type: compile(field.r#type, &by_name)?,
                     pointer: field.pointer,
                     omit: field.omit,
+                    position: field.position,
+                    patch: field.patch,
                 });
             }
             let wire = protobuf::layout(raw.wire, &fields)?;

@@ -17,8 +17,9 @@ use crate::groups::image::{docker_image, manifest, names};
 use crate::groups::{image, route, user};
 use crate::oci;
 use crate::registry::page::Continue;
-use crate::rest::patch;
+use crate::rest::patch::{self, ParsedPatch};
 use crate::rest::query::{self, Listing, Query, WriteKind};
+use crate::rest::strategic_patch;
 use crate::schema::{FieldValidation, Schemas};
 use crate::server::query::Query as ServerQuery;
 
@@ -101,15 +102,24 @@ pub fn message(bytes: &[u8]) {
     let _ = decode::decode_delete_options(schemas, content_type, bytes);
 }
 
-/// JSON and merge patches, applied to a Route.
+/// JSON, merge and strategic merge patches, applied to a Route.
 pub fn patches(bytes: &[u8]) {
-    let route =
-        br#"{"kind":"Route","metadata":{"name":"r","labels":{"a":"b"}},"spec":{"host":"h","l":[1,2]}}"#;
+    let route = br#"{"kind":"Route","metadata":{"name":"r","labels":{"a":"b"},"finalizers":["x/y"],
+        "ownerReferences":[{"uid":"1"},{"uid":"2"}]},"spec":{"host":"h","l":[1,2]}}"#;
     let Ok(route) = Object::from_slice(route) else { return };
-    for kind in ["application/json-patch+json", "application/merge-patch+json"] {
+    for kind in [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+    ] {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        if let Ok(patch) = patch::parse(&headers, bytes) {
-            let _ = patch.apply(&route);
+        match (patch::parse(&headers, bytes), &*SCHEMAS) {
+            (Ok(ParsedPatch::Strategic(patch)), Some(schemas)) => {
+                let strict = FieldValidation::Strict;
+                let _ = strategic_patch::apply(schemas, &route::ROUTES, &route, &patch, Vec::new(), strict);
+            }
+            (Ok(patch), _) => drop(patch.apply(&route)),
+            (Err(_), _) => {}
         }
     }
     let _ = decode::decode_patch(bytes);
@@ -288,6 +298,14 @@ mod tests {
             let config = serde_json::json!({"created": created, "config": {"Env": [text]}, "size": size});
             image_manifest(&manifest.to_string(), &config.to_string());
             image_manifest(&text, &text);
+        }
+
+        #[test]
+        fn patched(
+            patch in "\\{(\"(metadata|finalizers|ownerReferences|spec|\\$patch|\\$retainKeys|\\$setElementOrder/(finalizers|ownerReferences)|\\$deleteFromPrimitiveList/finalizers)\":(null|1|\"(delete|replace|a)\"|\\[(\"x/y\"|\\{\"uid\":\"1\"\\}|\\{\"uid\":\"2\",\"\\$patch\":\"delete\"\\})\\]|\\{\\}),?){0,3}\\}",
+        ) {
+            patches(patch.as_bytes());
+            patches(format!("{{\"metadata\":{patch}}}").as_bytes());
         }
 
         #[test]

@@ -11,10 +11,11 @@ use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::{Object, Status};
 
 use super::collector;
-use super::patch::{self, PatchUpdater, Replacement};
+use super::patch::{self, ParsedPatch, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
 use super::storage::{Deleted, RequestContext, Storage, Updated, Updater};
+use super::strategic_patch;
 use super::stream;
 use super::warning;
 use crate::decode::{self, MAX_BODY};
@@ -181,16 +182,22 @@ impl Handler {
         let patch = patch::parse(call.headers, &bytes)?;
         let strict = decode::decode_patch(&bytes)?.strict;
         let resource = call.storage.resource();
-        let check = |patched: &Object| {
-            let (object, warnings) =
-                self.schemas.check_patched(resource, patched, strict.clone(), parameters.field_validation)?;
+        let validation = parameters.field_validation;
+        let apply = |patch: &ParsedPatch, current: &Object| {
+            let strict = strict.clone();
+            let (object, warnings) = match patch {
+                ParsedPatch::Strategic(patch) => {
+                    strategic_patch::apply(&self.schemas, resource, current, patch, strict, validation)?
+                }
+                other => self.schemas.check_patched(resource, &other.apply(current)?, strict, validation)?,
+            };
             for warning in warnings {
                 call.cx.warn(warning);
             }
             query::check_name(&object, &call.cx.info.name, &call.cx.info.namespace)?;
             Ok(object)
         };
-        self.write(call, &PatchUpdater::new(patch, check), parameters.options).await
+        self.write(call, &PatchUpdater::new(patch, apply), parameters.options).await
     }
 
     async fn write(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,50 +28,54 @@ struct Recorded {
     again: Option<Object>,
 }
 
-fn recorded() -> Vec<Recorded> {
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas::load().unwrap());
+
+static RECORDED: LazyLock<Vec<Recorded>> = LazyLock::new(|| {
     let mut text = String::new();
     GzDecoder::new(&include_bytes!("testdata/messages.jsonl.gz")[..]).read_to_string(&mut text).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
+});
 
-fn schema(schemas: &Schemas, object: &Object) -> String {
-    let index = schemas.by_kind[format!("{}/{}", object.api_version(), object.kind()).as_str()];
-    schemas.by_name.iter().find(|(_, at)| **at == index).unwrap().0.to_string()
+fn schema(object: &Object) -> String {
+    let index = SCHEMAS.by_kind[format!("{}/{}", object.api_version(), object.kind()).as_str()];
+    SCHEMAS.by_name.iter().find(|(_, at)| **at == index).unwrap().0.to_string()
 }
 
 #[test]
 fn go_types_write_the_same_bytes() {
-    let schemas = Schemas::load().unwrap();
-    for Recorded { json, protobuf, .. } in recorded() {
+    for Recorded { json, protobuf, .. } in &*RECORDED {
         let expected = STANDARD.decode(protobuf).unwrap();
         let expected = Envelope::open(&expected).unwrap();
         assert_eq!((json.api_version(), json.kind()), (&*expected.api_version, &*expected.kind));
-        let written = schemas.to_protobuf(&json).unwrap();
-        assert!(written == expected.raw, "{}\n{written:x?}\n{:x?}", Value::from(json.0), expected.raw);
+        let written = SCHEMAS.to_protobuf(json).unwrap();
+        assert!(
+            written == expected.raw,
+            "{}\n{written:x?}\n{:x?}",
+            Value::from(json.0.clone()),
+            expected.raw
+        );
     }
 }
 
 #[test]
 fn go_types_read_the_same_objects() {
-    let schemas = Schemas::load().unwrap();
-    for Recorded { json, protobuf, again } in recorded() {
+    for Recorded { json, protobuf, again } in &*RECORDED {
         let bytes = STANDARD.decode(protobuf).unwrap();
         let raw = Envelope::open(&bytes).unwrap().raw;
-        let mut expected = again.unwrap_or_else(|| json.clone());
+        let mut expected = again.as_ref().unwrap_or(json).clone();
         expected.0.retain(|field, _| !["apiVersion", "kind"].contains(&field.as_str()));
-        let read = schemas.from_protobuf(&schema(&schemas, &json), raw).unwrap();
+        let read = SCHEMAS.from_protobuf(&schema(json), raw).unwrap();
         assert_eq!(Value::from(read.0), Value::from(expected.0));
     }
 }
 
 #[test]
 fn every_served_kind_was_recorded() {
-    let schemas = Schemas::load().unwrap();
-    let recorded = recorded();
+    let recorded = &*RECORDED;
     let kinds: BTreeSet<String> =
         recorded.iter().map(|r| format!("{}/{}", r.json.api_version(), r.json.kind())).collect();
     // Meta kinds are in every group, and are answered by code of their own.
-    let served = schemas.by_kind.keys().filter(|kind| {
+    let served = SCHEMAS.by_kind.keys().filter(|kind| {
         kind.contains(".openshift.io/") && !["DeleteOptions", "WatchEvent"].iter().any(|m| kind.ends_with(m))
     });
     let missing: Vec<_> = served.filter(|kind| !kinds.contains(&***kind)).collect();
@@ -80,21 +85,20 @@ fn every_served_kind_was_recorded() {
 
 #[test]
 fn fields_that_the_type_does_not_have_are_left_out() {
-    let schemas = Schemas::load().unwrap();
     let object = |value: Value| Object::from_value(value).unwrap();
     let known =
         object(json!({"apiVersion": "route.openshift.io/v1", "kind": "Route", "spec": {"host": "a"}}));
     let more = object(
         json!({"apiVersion": "route.openshift.io/v1", "kind": "Route", "spec": {"host": "a", "more": 1}, "x": {}}),
     );
-    assert_eq!(schemas.to_protobuf(&known), schemas.to_protobuf(&more));
-    assert_eq!(schemas.to_protobuf(&object(json!({"apiVersion": "v1", "kind": "Pod"}))), None);
+    assert_eq!(SCHEMAS.to_protobuf(&known), SCHEMAS.to_protobuf(&more));
+    assert_eq!(SCHEMAS.to_protobuf(&object(json!({"apiVersion": "v1", "kind": "Pod"}))), None);
 }
 
 fn read(fill: impl FnOnce(&mut Message)) -> Result<Object, DecodeError> {
     let mut message = Message::default();
     fill(&mut message);
-    Schemas::load().unwrap().from_protobuf(ROUTE, message.as_slice())
+    SCHEMAS.from_protobuf(ROUTE, message.as_slice())
 }
 
 #[test]
@@ -148,26 +152,24 @@ proptest! {
     /// A damaged message is an error or an object, and an object is written and read as itself.
     #[test]
     fn damaged_messages_are_refused_or_read(which in 0..196_usize, at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
-        let schemas = Schemas::load().unwrap();
-        let recorded = recorded();
-        let Recorded { json, protobuf, .. } = &recorded[which % recorded.len()];
+        let Recorded { json, protobuf, .. } = &RECORDED[which % RECORDED.len()];
         let bytes = STANDARD.decode(protobuf).unwrap();
         let mut raw = Envelope::open(&bytes).unwrap().raw.to_vec();
         prop_assume!(!raw.is_empty());
         let at = at.index(raw.len());
         if cut { raw.truncate(at) } else { raw[at] = byte }
-        if let Ok(mut object) = schemas.from_protobuf(&schema(&schemas, json), &raw) {
+        if let Ok(mut object) = SCHEMAS.from_protobuf(&schema(json), &raw) {
             for field in ["apiVersion", "kind"] {
                 object.0.insert(field.to_owned(), json.0[field].clone());
             }
-            let written = schemas.to_protobuf(&object).unwrap();
-            let again = schemas.from_protobuf(&schema(&schemas, json), &written).unwrap();
-            prop_assert_eq!(schemas.to_protobuf(&Object([("apiVersion".to_owned(), json.0["apiVersion"].clone()), ("kind".to_owned(), json.0["kind"].clone())].into_iter().chain(again.0).collect())).unwrap(), written);
+            let written = SCHEMAS.to_protobuf(&object).unwrap();
+            let again = SCHEMAS.from_protobuf(&schema(json), &written).unwrap();
+            prop_assert_eq!(SCHEMAS.to_protobuf(&Object([("apiVersion".to_owned(), json.0["apiVersion"].clone()), ("kind".to_owned(), json.0["kind"].clone())].into_iter().chain(again.0).collect())).unwrap(), written);
         }
     }
 
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-        let _ = Schemas::load().unwrap().from_protobuf(ROUTE, &bytes);
+        let _ = SCHEMAS.from_protobuf(ROUTE, &bytes);
     }
 }
