@@ -107,7 +107,7 @@ impl Converter<'_> {
                 }
             }
             (Kind::Bool | Kind::Float | Kind::Int32 | Kind::Int64 | Kind::String, _) => {
-                scalar(r#type, value)?
+                scalar(r#type, value)?;
             }
         }
         Ok(())

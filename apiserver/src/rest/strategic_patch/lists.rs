@@ -22,7 +22,7 @@ impl Merge {
     pub(super) fn list(
         &mut self,
         original: Vec<Value>,
-        patch: &mut Vec<Value>,
+        patch: &mut [Value],
         meta: PatchMeta<'_>,
         merge_key: &str,
         deletes: bool,
@@ -37,7 +37,7 @@ impl Merge {
             if deletes {
                 return Ok(Merged { merged: without(original, patch), live });
             }
-            let (length, both) = (original.len(), [original, patch.clone()].concat());
+            let (length, both) = (original.len(), [original, patch.to_vec()].concat());
             // Where upstream's list has room for the new items it is changed in place, and its order with it.
             let in_place = both.len() <= length.next_power_of_two();
             let merged = self.unique(both)?;
