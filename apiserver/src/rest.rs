@@ -4,6 +4,7 @@
 pub(crate) mod collector;
 pub mod handler;
 pub mod item;
+pub mod message;
 pub mod options;
 pub mod partial;
 pub mod patch;

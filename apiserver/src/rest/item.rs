@@ -1,12 +1,12 @@
 //! `Item`: an object as it is served, encoded once.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use picoshift_machinery::{Object, Status, protobuf};
+use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
+use super::message::Message;
 use crate::resource::Resource;
 use crate::schema::Schemas;
 use crate::store::Revision;
@@ -29,46 +29,7 @@ pub struct Item {
     /// Where the bytes go on after apiVersion and kind.
     pub(crate) untyped: usize,
     /// In protobuf, once a client has asked for it.
-    pub(crate) message: OnceLock<Message>,
-}
-
-/// An object in protobuf.
-#[derive(Clone, Debug)]
-pub struct Message {
-    enveloped: Bytes,
-    raw: Range<usize>,
-}
-
-impl Message {
-    /// An object in its envelope.
-    ///
-    /// # Errors
-    /// 406 for an object whose kind has no message, as of a Go type without one.
-    pub fn of(object: &Object, schemas: &Schemas) -> Result<Self, Status> {
-        let raw = schemas.to_protobuf(object).ok_or_else(|| no_message(object.kind()))?;
-        let enveloped = protobuf::envelope(object.api_version(), object.kind(), &raw);
-        let end = enveloped.len() - protobuf::ENVELOPE_END;
-        Ok(Self { enveloped, raw: end - raw.len()..end })
-    }
-
-    /// The object in its envelope, as it is sent alone or in a watch.
-    #[must_use]
-    pub fn enveloped(&self) -> &Bytes {
-        &self.enveloped
-    }
-
-    /// The message itself, as lists have it.
-    #[must_use]
-    pub fn raw(&self) -> &[u8] {
-        self.enveloped.get(self.raw.clone()).unwrap_or_default()
-    }
-}
-
-fn no_message(kind: &str) -> Status {
-    let message = format!(
-        "object {kind} does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message"
-    );
-    Status::failure(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    pub(crate) message: OnceLock<Box<Message>>,
 }
 
 impl Item {
@@ -101,7 +62,7 @@ impl Item {
             return Ok(message);
         }
         let message = Message::of(&self.object().map_err(Status::internal)?, schemas)?;
-        Ok(self.message.get_or_init(|| message))
+        Ok(self.message.get_or_init(|| Box::new(message)))
     }
 
     /// The object, parsed again: for what is not on a hot path (tables, metadata, patches).

@@ -7,11 +7,11 @@ use futures::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use picoshift_machinery::body::{self, Body};
 use picoshift_machinery::media_type::{Answer, Encoding, MediaType, Shape};
-use picoshift_machinery::protobuf::wire::Message;
 use picoshift_machinery::{Object, Status, protobuf};
 use serde_json::{Map, Value};
 
 use super::item::Item;
+use super::message;
 use super::partial;
 use super::query::IncludeObject;
 use super::storage::{Items, List, Storage};
@@ -111,7 +111,7 @@ pub fn list(
         return Ok(plain_list(storage, list, form.gzip));
     }
     if form.is_message() {
-        return Ok(protobuf_answer(StatusCode::OK, message_list(storage, schemas, &list)?, form));
+        return Ok(protobuf_answer(StatusCode::OK, message::list(storage.resource(), schemas, &list)?, form));
     }
     let version = list.revision.to_string();
     let metadata = list_metadata(&version, &list.continue_token, list.remaining);
@@ -147,23 +147,6 @@ pub fn list(
     Ok(encoded(StatusCode::OK, &value, form))
 }
 
-/// The list in protobuf, put together from items that were encoded before.
-fn message_list(storage: &dyn Storage, schemas: &Schemas, list: &List) -> Result<Bytes, Status> {
-    let version = list.revision.to_string();
-    let meta = protobuf::ListMeta {
-        resource_version: &version,
-        continue_token: &list.continue_token,
-        remaining: list.remaining,
-    };
-    let mut out = Message::default();
-    out.message(1, &meta.message());
-    for item in items(&list.items) {
-        out.bytes(2, item.message(schemas)?.raw());
-    }
-    let resource = storage.resource();
-    Ok(protobuf::envelope(&resource.gvk.api_version(), &resource.list_kind(), out.as_slice()))
-}
-
 /// An object as lists show it: apiVersion and kind are the list's.
 fn untyped(mut object: Object) -> Value {
     object.0.remove("apiVersion");
@@ -172,14 +155,7 @@ fn untyped(mut object: Object) -> Value {
 }
 
 fn objects(list: &Items) -> Result<Vec<Object>, Status> {
-    items(list).map(|item| item.object().map_err(Status::internal)).collect()
-}
-
-fn items(list: &Items) -> Box<dyn Iterator<Item = &Arc<Item>> + '_> {
-    match list {
-        Items::Picked(items) => Box::new(items.iter()),
-        Items::Whole(chunks) => Box::new(chunks.iter().flat_map(|chunk| chunk.items())),
-    }
+    list.iter().map(|item| item.object().map_err(Status::internal)).collect()
 }
 
 fn wrap(value: Value) -> Object {

@@ -14,7 +14,8 @@ use rand::RngExt;
 use serde_json::{Map, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::item::{Item, Message};
+use super::item::Item;
+use super::message::Message;
 use super::options::ListOptions;
 use super::partial;
 use super::respond::{Form, list_metadata};
