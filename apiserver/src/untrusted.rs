@@ -47,7 +47,7 @@ pub fn request_path(path: &str) {
 /// An `Accept` header.
 pub fn accept(text: &str) {
     for answer in [Answer::One, Answer::List, Answer::Watch] {
-        if let Err(status) = media_type::negotiate(Some(text), answer) {
+        if let Err(status) = media_type::negotiate(Some(text), answer, true) {
             assert_eq!(status.code, 406);
         }
     }

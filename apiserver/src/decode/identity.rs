@@ -1,9 +1,16 @@
 //! Which kind a document says it is.
 
-use picoshift_machinery::GroupVersionKind;
 use picoshift_machinery::field_error::quote;
+use picoshift_machinery::{GroupVersionKind, Status};
 
 use super::node::Node;
+use crate::schema::{Schemas, cannot_be_handled};
+
+/// The name that the real server's registry of types has in its errors.
+const SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
+
+/// The group whose server is not the one of the other groups.
+const USERS: &str = "user.openshift.io";
 
 /// Group, version and kind of a document, empty where it says none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +88,46 @@ impl Identity {
     /// `group/version`.
     pub(super) fn api_version(&self) -> String {
         picoshift_machinery::group_version::api_version(&self.group, &self.version)
+    }
+
+    /// Why an object of this kind is none of the kind `wanted`: the real servers know all kinds of their own groups, under
+    /// the old name without a group too, and others not at all.
+    pub(super) fn mismatch(&self, schemas: &Schemas, wanted: GroupVersionKind) -> String {
+        let own = wanted.group;
+        let group = if self.group.is_empty() { own } else { &self.group };
+        // Users are served by a program of their own.
+        let together = (group == USERS) == (own == USERS);
+        let package = |group: &str| group.strip_suffix(".openshift.io").unwrap_or_default().to_owned();
+        if together && schemas.has_kind(&package(group), &self.version, &self.kind) {
+            let (found, version, package) = (&self.kind, &self.version, package(own));
+            return format!(
+                "converting ({version}.{found}) to ({package}.{}): unknown conversion",
+                wanted.kind
+            );
+        }
+        self.not_registered(SCHEME)
+    }
+
+    /// # Errors
+    /// 400 unless a body of this kind can be taken for one of the kind `wanted`.
+    pub(super) fn expect(&self, schemas: &Schemas, wanted: GroupVersionKind) -> Result<(), Status> {
+        if self.is_legacy(wanted) {
+            let (found, expected) = (self.api_version(), wanted.api_version());
+            let why = format!(
+                "the API version in the data ({found}) does not match the expected API version ({expected})"
+            );
+            return Err(Status::bad_request(why));
+        }
+        if self.is(wanted) {
+            return Ok(());
+        }
+        let why = self.mismatch(schemas, wanted);
+        Err(cannot_be_handled(&self.kind, &self.version, wanted.kind, &why))
+    }
+
+    /// Whether it is `gvk` under its old name, without a group.
+    fn is_legacy(&self, gvk: GroupVersionKind) -> bool {
+        self.group.is_empty() && self.version == "v1" && self.kind == gvk.kind
     }
 
     /// The text about a kind that is not known.

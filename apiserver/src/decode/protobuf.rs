@@ -4,7 +4,7 @@ use picoshift_machinery::protobuf::Envelope;
 use picoshift_machinery::{GroupVersionKind, Status};
 
 use super::identity::Identity;
-use super::{Decoded, SCHEME, unrecognized};
+use super::{Decoded, unrecognized};
 use crate::resource::Resource;
 use crate::schema::{Schemas, cannot_be_handled};
 
@@ -14,9 +14,7 @@ pub(super) fn object(schemas: &Schemas, resource: &Resource, body: &[u8]) -> Res
     let envelope = Envelope::open(body).map_err(|error| unrecognized(wanted, &error, body))?;
     let identity = identity(&envelope, resource.gvk);
     let refused = |why: &str| cannot_be_handled(&identity.kind, &identity.version, wanted, why);
-    if !identity.is(resource.gvk) {
-        return Err(refused(&identity.not_registered(SCHEME)));
-    }
+    identity.expect(schemas, resource.gvk)?;
     let mut object =
         schemas.from_protobuf(resource.schema, envelope.raw).map_err(|error| refused(&error.to_string()))?;
     object.0.insert("apiVersion".to_owned(), resource.gvk.api_version().into());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use picoshift_machinery::field_error::FieldErrorKind;
 use picoshift_machinery::{FieldError, Object, Status};
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::commit::{CommitError, Current, Intent, store_status};
 use super::metadata;
 use crate::admission::{Operation, Review};
 use crate::object_meta;
-use crate::rest::query::without_reason;
+use crate::rest::query::{parse_revision, without_reason};
 use crate::rest::{Item, RequestContext, Updater, WriteOptions};
 use crate::store::Key;
 
@@ -157,7 +158,10 @@ impl Registry {
             object.set_metadata("generation", old.generation().unwrap_or(0) + 1);
         }
         let mut errors = object_meta::create(&object, resource.namespaced, object_meta::path_name);
-        errors.extend(object_meta::update(&object, old));
+        // Upstream's registry holds the metadata against the old one and every kind does so again: two causes each.
+        let changed = object_meta::update(&object, old);
+        errors.extend(changed.iter().cloned());
+        errors.extend(changed);
         errors.extend(self.strategy.validate_update(cx, &options.subresource, &mut object, old).await?);
         self.reject(&object, &errors)?;
         // It is the store's to say.
@@ -217,7 +221,10 @@ impl Registry {
                 // The real servers name the resource here, where all other such errors name the kind.
                 Err(Status::invalid(group, plural, name, &[error]))
             }
-            version if version != current.resource_version() => Err(self.modified(name)),
+            version if version != current.resource_version() => {
+                parse_revision(version).map_err(without_reason)?;
+                Err(self.modified(name))
+            }
             _ => Ok(()),
         }
     }
@@ -227,7 +234,11 @@ impl Registry {
             return Ok(());
         }
         let gvk = self.strategy.resource().gvk;
-        Err(Status::invalid(gvk.group, gvk.kind, object.name(), errors))
+        // What kept an object from being looked at comes first.
+        let (mut told, others): (Vec<_>, Vec<_>) =
+            errors.iter().cloned().partition(|error| error.kind == FieldErrorKind::Internal);
+        told.extend(others);
+        Err(Status::invalid(gvk.group, gvk.kind, object.name(), &told))
     }
 }
 

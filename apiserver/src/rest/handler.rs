@@ -56,7 +56,8 @@ impl Endpoint for Handler {
             }
             Err(status) => {
                 let pretty = query::pretty(&query, user_agent(&parts.headers));
-                (Err(status), Form { pretty, ..Form::default() })
+                let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
+                (Err(status), Form { pretty, media_type, ..Form::default() })
             }
         };
         let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
@@ -86,7 +87,8 @@ impl Handler {
             "watch" => Answer::Watch,
             _ => Answer::One,
         };
-        let media_type = media_type::negotiate(text(headers, &header::ACCEPT), answer)?;
+        let tables = resource.has_tables(&info.subresource);
+        let media_type = media_type::negotiate(text(headers, &header::ACCEPT), answer, tables)?;
         Ok(Form {
             media_type,
             include: query::table_options(query)?,
@@ -103,8 +105,12 @@ impl Handler {
             "" => resource.has(verb),
             name => resource.subresource(name).ok_or_else(Status::no_such_path)?.verbs.contains(&verb),
         };
-        let collection = info.subresource.is_empty() && !named(verb, info);
-        if !info.rest.is_empty() || (collection && !resource.verbs.iter().any(|verb| of_collections(*verb))) {
+        let there = match info.subresource.as_str() {
+            "" if named(verb, info) => resource.has_items(),
+            "" => resource.verbs.iter().any(|verb| of_collections(*verb)),
+            _ => true,
+        };
+        if !there || !info.rest.is_empty() {
             return Err(Status::no_such_path());
         }
         if verb == Verb::Watch && !served && resource.has(Verb::List) {
@@ -157,7 +163,8 @@ impl Handler {
         collector::hide(resource, &call.cx.user, &mut options);
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;
-        Ok(stream::respond(Arc::clone(call.storage), Arc::clone(&self.schemas), watch, call.form, &options))
+        let (storage, schemas) = (Arc::clone(call.storage), Arc::clone(&self.schemas));
+        Ok(stream::respond(storage, schemas, watch, call.form, &options))
     }
 
     async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -189,7 +196,10 @@ impl Handler {
                 ParsedPatch::Strategic(patch) => {
                     strategic_patch::apply(&self.schemas, resource, current, patch, strict, validation)?
                 }
-                other => self.schemas.check_patched(resource, &other.apply(current)?, strict, validation)?,
+                other => {
+                    let patched = other.apply(current)?;
+                    decode::decode_patched(&self.schemas, resource, &patched, strict, validation)?
+                }
             };
             for warning in warnings {
                 call.cx.warn(warning);

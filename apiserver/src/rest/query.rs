@@ -107,13 +107,17 @@ pub(super) fn revision(text: &str) -> Result<Option<Revision>, String> {
     if text.is_empty() {
         return Ok(None);
     }
+    parse_revision(text)
+        .map(Some)
+        .map_err(|why| FieldError::invalid_str("resourceVersion", text, why).to_string())
+}
+
+/// A `resourceVersion`. The error is Go's text.
+pub(crate) fn parse_revision(text: &str) -> Result<Revision, String> {
     // Go's ParseUint takes no sign.
     let parsed =
         if text.starts_with('+') { Err("invalid syntax") } else { text.parse().map_err(|e| reason(&e)) };
-    parsed.map(Some).map_err(|why| {
-        let detail = format!("strconv.ParseUint: parsing {}: {why}", quote(text));
-        FieldError::invalid_str("resourceVersion", text, detail).to_string()
-    })
+    parsed.map_err(|why| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
 }
 
 /// An error to which the real server gives no reason, and so the code 500.

@@ -82,12 +82,16 @@ pub fn apply(
         Status::invalid("", "", "", &[FieldError::invalid_str("patch", &text, why)])
     };
     let converted = schemas.convert(resource.schema, merged).map_err(|error| invalid(error.0))?;
+    let mut object = converted.object;
+    // Upstream knows the kind by the Go type, whatever a patch says.
+    object.0.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
+    object.0.insert("kind".to_owned(), resource.gvk.kind.into());
     if validation == FieldValidation::Ignore {
-        return Ok((converted.object, Vec::new()));
+        return Ok((object, Vec::new()));
     }
     strict.extend(converted.strict);
     if validation == FieldValidation::Strict && !strict.is_empty() {
         return Err(invalid(strict_error(&strict)));
     }
-    Ok((converted.object, strict))
+    Ok((object, strict))
 }

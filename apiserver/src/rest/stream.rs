@@ -97,11 +97,11 @@ impl Encoder {
             return;
         }
         let Ok(object) = item.object() else { return };
-        let shown = self.shaped(object, item.revision);
+        let shown = self.shaped(object);
         self.frame(out, kind, &shown);
     }
 
-    fn shaped(&mut self, object: Object, revision: Revision) -> Object {
+    fn shaped(&mut self, object: Object) -> Object {
         match self.form.media_type.shape {
             Shape::Whole => object,
             Shape::Metadata(version) | Shape::MetadataList(version) => {
@@ -109,7 +109,7 @@ impl Encoder {
             }
             Shape::Table(version) => {
                 let options = TableOptions { version, include: self.form.include };
-                let metadata = list_metadata(&revision.to_string(), "", None);
+                let metadata = list_metadata(object.resource_version(), "", None);
                 let with_columns = std::mem::take(&mut self.with_columns);
                 let table = table::table(&*self.storage, &[object], &metadata, options, with_columns);
                 Object::from_value(table).unwrap_or_default()
@@ -123,19 +123,19 @@ impl Encoder {
         if initial_events_end {
             metadata.insert("annotations".to_owned(), json!({ INITIAL_EVENTS_END: "true" }));
         }
-        let gvk = self.storage.resource().gvk;
-        let mut object = Object::new(&gvk.api_version(), gvk.kind);
+        // As the real one: an object in which nothing else is set.
+        let mut object = self.schemas.empty(self.storage.resource());
         object.0.insert("metadata".to_owned(), metadata.into());
         match self.form.media_type.shape {
             Shape::Table(_) => {
-                let mut table = self.shaped(object.clone(), revision);
+                let mut table = self.shaped(object);
                 // The row's object tells the client which bookmark it is.
                 if initial_events_end {
                     table.set_metadata("annotations", json!({ INITIAL_EVENTS_END: "true" }));
                 }
                 table
             }
-            _ => self.shaped(object, revision),
+            _ => self.shaped(object),
         }
     }
 

@@ -33,7 +33,7 @@ pub fn status(status: &Status) -> Response<Body> {
 #[must_use]
 pub fn negotiated(status: &Status, accept: Option<&HeaderValue>) -> Response<Body> {
     let accept = accept.and_then(|accept| accept.to_str().ok());
-    let form = media_type::negotiate(accept, Answer::One).unwrap_or_default();
+    let form = media_type::negotiate(accept, Answer::One, false).unwrap_or_default();
     let mut response = self::status(status);
     if form.encoding == Encoding::Protobuf {
         *response.body_mut() = full(protobuf::status(status));

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picoshift_machinery::status::Details;
 use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
@@ -148,14 +147,7 @@ impl Storage for Projects {
         if let (false, Ok(revision)) = (options.dry_run, answer.resource_version().parse()) {
             self.settle(revision).await;
         }
-        let uid = if answer.kind() == "Status" { answer.str_at(&["details", "uid"]) } else { answer.uid() };
-        Ok(Deleted::Gone(Some(Details {
-            name: name.to_owned(),
-            group: PROJECTS.gvk.group.to_owned(),
-            kind: PROJECTS.plural.to_owned(),
-            uid: uid.to_owned(),
-            ..Details::default()
-        })))
+        Ok(Deleted::Gone(None))
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::strategy::RouteStrategy;
-use super::tests::Rules;
+use super::tests::strategy_at;
 use crate::registry::strategy::{Computed, Planned, Stored, Strategy as _};
 use crate::store::{Key, Revision};
 
@@ -40,7 +40,7 @@ enum Op {
 }
 
 fn new_strategy() -> RouteStrategy {
-    RouteStrategy::new(Arc::new(Rules { denied: &[] }), DOMAIN)
+    strategy_at(DOMAIN, &[])
 }
 
 fn key(namespace: &str, name: &str) -> Key {
