@@ -11,8 +11,12 @@ mod definitions;
 mod go_types;
 #[path = "build/modules.rs"]
 mod modules;
+#[path = "build/proto.rs"]
+mod proto;
 #[path = "build/structs.rs"]
 mod structs;
+#[path = "build/wire.rs"]
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -100,6 +100,11 @@ pub(crate) fn definition_name(reference: &str) -> Option<&str> {
     reference.strip_prefix("#/definitions/")
 }
 
+/// `Route` of `com.github.openshift.api.route.v1.Route`.
+pub(crate) fn short_name(definition: &str) -> &str {
+    definition.rsplit('.').next().unwrap_or(definition)
+}
+
 fn add_kinds(kept: &mut Definitions) {
     let kind = |group: &str, kind: &str| json!({ "group": group, "kind": kind, "version": "v1" });
     for (prefix, group, kinds) in SERVED {

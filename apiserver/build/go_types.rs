@@ -7,8 +7,10 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// One field with a `json` tag.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct GoField {
+    /// The name in Go.
+    pub(crate) name: String,
     /// The type as Go prints it, without a leading `*`: `[]v1.RouteIngress`.
     pub(crate) r#type: String,
     /// Whether the field is a pointer.
@@ -17,6 +19,12 @@ pub(crate) struct GoField {
     pub(crate) omit_empty: bool,
     /// `omitzero`.
     pub(crate) omit_zero: bool,
+    /// Where in the struct it is declared.
+    pub(crate) position: usize,
+    /// Tag `patchStrategy`.
+    pub(crate) patch_strategy: String,
+    /// Tag `patchMergeKey`.
+    pub(crate) patch_merge_key: String,
 }
 
 /// One struct.
@@ -89,11 +97,15 @@ fn quoted(word: &str) -> Option<&str> {
 /// Adds the field that a line declares, if it declares one.
 fn field(line: &str, package: &str, aliases: &HashMap<String, String>, found: &mut GoStruct) {
     let Some((declaration, tags)) = line.split_once('`') else { return };
-    let Some(tag) = tags.split_once("json:\"").and_then(|(_, rest)| rest.split('"').next()) else { return };
+    let tag =
+        |name: &str| tags.split_once(&format!("{name}:\"")).and_then(|(_, rest)| rest.split('"').next());
+    let text_of = |name: &str| tag(name).unwrap_or_default().to_owned();
+    let (patch_strategy, patch_merge_key) = (text_of("patchStrategy"), text_of("patchMergeKey"));
+    let Some(tag) = tag("json") else { return };
     let words: Vec<&str> = declaration.split_whitespace().collect();
-    let text = match words.as_slice() {
-        [embedded] => (*embedded).to_owned(),
-        [_, rest @ ..] => rest.join(" "),
+    let (go_name, text) = match words.as_slice() {
+        [embedded] => (embedded.rsplit(['.', '*']).next().unwrap_or(embedded), (*embedded).to_owned()),
+        [name, rest @ ..] => (*name, rest.join(" ")),
         [] => return,
     };
     let mut options = tag.split(',');
@@ -107,10 +119,14 @@ fn field(line: &str, package: &str, aliases: &HashMap<String, String>, found: &m
     found.fields.insert(
         name.to_owned(),
         GoField {
+            name: go_name.to_owned(),
             r#type: printed(text.trim_start_matches('*'), package, aliases),
             pointer,
             omit_empty: options.contains(&"omitempty"),
             omit_zero: options.contains(&"omitzero"),
+            position: found.fields.len() + 1,
+            patch_strategy,
+            patch_merge_key,
         },
     );
 }

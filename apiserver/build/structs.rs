@@ -1,4 +1,5 @@
-//! What the decoder needs to know of each definition: fields, their kinds, their Go types, when they are omitted.
+//! What the decoder needs to know of each definition: fields, their kinds, their Go types, when they are omitted, and
+//! how they are written in protobuf.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -6,9 +7,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
 
-use crate::definitions::{Definitions, definition_name};
+use crate::definitions::{Definitions, definition_name, short_name};
 use crate::go_types::{GoField, Package};
 use crate::modules::Modules;
+use crate::wire::Wire;
 
 /// Definitions that are no structs for the decoder, with their kinds.
 const SPECIAL: [(&str, &str); 5] = [
@@ -26,6 +28,7 @@ const DECLARED_AS: [(&str, &str); 1] =
 /// Describes all definitions that are structs.
 pub(crate) fn describe(definitions: &Definitions, modules: &Modules) -> Result<Map<String, Value>> {
     let mut packages: HashMap<PathBuf, Package> = HashMap::new();
+    let mut wire = Wire::new(modules);
     let mut out = Map::new();
     for (name, definition) in definitions {
         if special(name).is_some() {
@@ -46,9 +49,24 @@ pub(crate) fn describe(definitions: &Definitions, modules: &Modules) -> Result<M
             let described = describe_field(field, schema, go).with_context(|| format!("{name}.{field}"))?;
             fields.insert(field.clone(), described);
         }
-        out.insert(name.clone(), json!({ "go": short, "fields": fields }));
+        let go_name = |json: &str| packages[&folder].field(short, json).map(|field| field.name.clone());
+        let wire =
+            wire.describe(declared, &mut fields, &go_name).with_context(|| format!("{name} in protobuf"))?;
+        let kinds = kinds(definition);
+        out.insert(name.clone(), json!({ "go": short, "fields": fields, "wire": wire, "kinds": kinds }));
     }
     Ok(out)
+}
+
+/// `route.openshift.io/v1/Route`: what objects of a definition say that they are.
+fn kinds(definition: &Value) -> Vec<String> {
+    let all = definition["x-kubernetes-group-version-kind"].as_array();
+    let text = |gvk: &Value, part: &str| gvk[part].as_str().unwrap_or_default().to_owned();
+    let one = |gvk: &Value| {
+        let name = format!("{}/{}/{}", text(gvk, "group"), text(gvk, "version"), text(gvk, "kind"));
+        name.trim_start_matches('/').to_owned()
+    };
+    all.into_iter().flatten().map(one).collect()
 }
 
 fn describe_field(name: &str, schema: &Value, go: Option<GoField>) -> Result<Value> {
@@ -56,7 +74,7 @@ fn describe_field(name: &str, schema: &Value, go: Option<GoField>) -> Result<Val
         Some(go) => go,
         // Fields of the inlined TypeMeta, which is of another package.
         None if ["apiVersion", "kind"].contains(&name) => {
-            GoField { r#type: "string".to_owned(), pointer: false, omit_empty: true, omit_zero: false }
+            GoField { r#type: "string".to_owned(), omit_empty: true, ..GoField::default() }
         }
         None => bail!("the Go type has no such field"),
     };
@@ -64,9 +82,14 @@ fn describe_field(name: &str, schema: &Value, go: Option<GoField>) -> Result<Val
     // Go never finds a struct that is no pointer empty; only `omitzero` omits it.
     let is_struct = described["kind"]
         .as_str()
-        .map_or(described["kind"]["struct"].is_string(), |k| ["time", "intorstring"].contains(&k));
+        .map_or(described["kind"]["struct"].is_string(), |k| ["time", "intorstring", "raw"].contains(&k));
     let omit = go.omit_zero || (go.omit_empty && (go.pointer || !is_struct));
-    Ok(json!({ "type": described, "omit": omit, "pointer": go.pointer }))
+    let mut field =
+        json!({ "type": described, "omit": omit, "pointer": go.pointer, "position": go.position });
+    if !go.patch_strategy.is_empty() {
+        field["patch"] = json!({ "strategy": go.patch_strategy, "merge_key": go.patch_merge_key });
+    }
+    Ok(field)
 }
 
 fn describe_type(schema: &Value, go: &str) -> Result<Value> {
@@ -99,11 +122,6 @@ fn describe_type(schema: &Value, go: &str) -> Result<Value> {
 
 fn special(name: &str) -> Option<&'static str> {
     SPECIAL.iter().find(|(n, _)| *n == name).map(|(_, kind)| *kind)
-}
-
-/// `Route` of `com.github.openshift.api.route.v1.Route`.
-fn short_name(definition: &str) -> &str {
-    definition.rsplit('.').next().unwrap_or(definition)
 }
 
 /// `v1.Route` of `com.github.openshift.api.route.v1.Route`.

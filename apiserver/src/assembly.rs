@@ -169,7 +169,7 @@ async fn open_store(path: &Path) -> anyhow::Result<Arc<Embedded>> {
 fn endpoints(storages: Vec<Arc<dyn Storage>>) -> anyhow::Result<Endpoints> {
     let schemas = Arc::new(Schemas::load()?);
     let resources: Vec<&'static Resource> = storages.iter().map(|storage| storage.resource()).collect();
-    let discovery = Arc::new(DiscoveryEndpoint(Discovery::new(&resources)?));
+    let discovery = Arc::new(DiscoveryEndpoint(Discovery::new(&resources, &schemas)?));
     let openapi = Arc::new(OpenApiEndpoint(OpenApi::new(resources)));
     let mut endpoints = Endpoints::new()
         .path("/apis", Arc::clone(&discovery) as Arc<dyn Endpoint>)

@@ -4,6 +4,7 @@ mod delete_options;
 mod identity;
 pub mod json;
 pub mod node;
+mod protobuf;
 mod yaml;
 
 use bytes::{Bytes, BytesMut};
@@ -45,6 +46,7 @@ pub struct PatchDocument {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Json,
+    Protobuf,
     Yaml,
 }
 
@@ -115,27 +117,15 @@ pub fn decode_object(
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
     let encoding = encoding(content_type)?;
+    if encoding == Encoding::Protobuf {
+        return protobuf::object(schemas, resource, body);
+    }
     let wanted = resource.gvk.kind;
-    let unrecognized = |why: String| {
-        let message = format!(
-            "the object provided is unrecognized (must be of type {wanted}): {why} ({})",
-            summary(body)
-        );
-        Status::bad_request(message)
-    };
-    let parsed = parse(encoding, body).map_err(unrecognized)?;
-    let identity = Identity::of(&parsed.node).map_err(unrecognized)?.or(resource.gvk);
+    let unreadable = |why: String| unrecognized(wanted, &why, body);
+    let parsed = parse(encoding, body).map_err(unreadable)?;
+    let identity = Identity::of(&parsed.node).map_err(unreadable)?.or(resource.gvk);
     let refused = |why: &str| schema::cannot_be_handled(&identity.kind, &identity.version, wanted, why);
-    if identity.is_legacy(resource.gvk) {
-        let (found, expected) = (identity.api_version(), resource.gvk.api_version());
-        let why = format!(
-            "the API version in the data ({found}) does not match the expected API version ({expected})"
-        );
-        return Err(Status::bad_request(why));
-    }
-    if !identity.is(resource.gvk) {
-        return Err(refused(&identity.mismatch(schemas, resource.gvk)));
-    }
+    identity.expect(schemas, resource.gvk)?;
     let strict = validation != FieldValidation::Ignore;
     let checked = schemas.decode(resource, parsed.node, strict).map_err(|error| refused(&error.0))?;
     if validation == FieldValidation::Strict && (!checked.strict.is_empty() || !parsed.repeated.is_empty()) {
@@ -151,6 +141,14 @@ pub fn decode_object(
     let mut warnings = if strict { parsed.repeated } else { Vec::new() };
     warnings.extend(checked.strict);
     Ok(Decoded { object, warnings })
+}
+
+/// 400: a body of which not even the kind can be read.
+fn unrecognized(wanted: &str, why: &dyn std::fmt::Display, body: &[u8]) -> Status {
+    let summary = summary(body);
+    let message =
+        format!("the object provided is unrecognized (must be of type {wanted}): {why} ({summary})");
+    Status::bad_request(message)
 }
 
 /// Parses a JSON or merge patch, both of which are JSON.
@@ -207,9 +205,10 @@ struct Parsed {
     repeated: Vec<String>,
 }
 
+/// Parses a text.
 fn parse(encoding: Encoding, body: &[u8]) -> Result<Parsed, String> {
     match encoding {
-        Encoding::Json => json::parse(body)
+        Encoding::Json | Encoding::Protobuf => json::parse(body)
             .map(|node| Parsed { node, repeated: Vec::new() })
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}")),
         Encoding::Yaml => yaml::parse(body),
@@ -224,6 +223,7 @@ fn encoding(content_type: Option<&str>) -> Result<Encoding, Status> {
         "" if text.is_empty() => Ok(Encoding::Json),
         _ if essence.eq_ignore_ascii_case("application/json") => Ok(Encoding::Json),
         _ if essence.eq_ignore_ascii_case("application/yaml") => Ok(Encoding::Yaml),
+        _ if essence.eq_ignore_ascii_case("application/vnd.kubernetes.protobuf") => Ok(Encoding::Protobuf),
         _ => Err(Status::failure(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",

@@ -9,16 +9,25 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use picoshift_machinery::body::{self, Body};
 use picoshift_machinery::media_type::{self, Encoding};
+use picoshift_machinery::{Object, Status};
 use serde::Serialize;
 use sha2::{Digest, Sha512};
 
 use crate::resource::Resource;
+use crate::rest::message::Message;
+use crate::schema::Schemas;
 use documents::{Group, GroupDiscoveryList, GroupList, ResourceList};
 
 /// Why discovery could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error("discovery documents cannot be encoded: {0}")]
-pub struct DiscoveryError(#[from] serde_json::Error);
+pub enum DiscoveryError {
+    /// A document is no JSON.
+    #[error("discovery documents cannot be encoded: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A document has no message.
+    #[error("discovery documents cannot be encoded: {0}")]
+    Protobuf(#[from] Status),
+}
 
 /// Ready discovery documents.
 #[derive(Debug)]
@@ -44,17 +53,17 @@ impl Discovery {
     ///
     /// # Errors
     /// When a document cannot be encoded, which would be a mistake in this program.
-    pub fn new(resources: &[&'static Resource]) -> Result<Self, DiscoveryError> {
+    pub fn new(resources: &[&'static Resource], schemas: &Schemas) -> Result<Self, DiscoveryError> {
         let groups = Group::of(resources);
         let mut plain = Vec::new();
         for group in &groups {
-            plain.push((format!("/apis/{}", group.name), Document::new(group)?));
+            plain.push((format!("/apis/{}", group.name), Document::of_kind(group, schemas)?));
             for version in &group.versions {
                 let list = ResourceList::new(version.group, version.version, resources);
-                plain.push((format!("/apis/{}", version.group_version), Document::new(&list)?));
+                plain.push((format!("/apis/{}", version.group_version), Document::of_kind(&list, schemas)?));
             }
         }
-        plain.push(("/apis".to_owned(), Document::new(&GroupList::new(&groups))?));
+        plain.push(("/apis".to_owned(), Document::of_kind(&GroupList::new(&groups), schemas)?));
         let list = |api_version| GroupDiscoveryList::new(api_version, &groups, resources);
         let digest = Sha512::digest(serde_json::to_vec(&list(""))?);
         Ok(Self {
@@ -112,6 +121,7 @@ fn form(accept: Option<&str>, aggregates: bool) -> Option<Form> {
         let encoding = match (clause.main, clause.sub) {
             ("application", "json" | "*") | ("*", "*") => Encoding::Json,
             ("application", "yaml") => Encoding::Yaml,
+            ("application", "vnd.kubernetes.protobuf") => Encoding::Protobuf,
             _ => return None,
         };
         match (clause.parameter("as"), clause.parameter("g"), clause.parameter("v")) {
@@ -131,6 +141,9 @@ fn form(accept: Option<&str>, aggregates: bool) -> Option<Form> {
 }
 
 fn plain(document: &Document, encoding: Encoding, pretty: bool) -> Response<Body> {
+    if encoding == Encoding::Protobuf {
+        return answer("application/vnd.kubernetes.protobuf", body::full(document.protobuf.clone()));
+    }
     if encoding == Encoding::Yaml {
         let value = serde_json::from_slice::<serde_json::Value>(&document.compact).unwrap_or_default();
         if let Ok(text) = serde_saphyr::to_string(&value) {
@@ -174,19 +187,28 @@ pub(crate) fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// A document in both forms of JSON.
+/// A document in both forms of JSON and, where it is not an aggregated one, in protobuf.
 #[derive(Debug)]
 struct Document {
     /// With the newline at the end that Go's encoder writes.
     compact: Bytes,
     indented: Bytes,
+    protobuf: Bytes,
 }
 
 impl Document {
     fn new(document: &impl Serialize) -> Result<Self, serde_json::Error> {
         let mut compact = serde_json::to_vec(document)?;
         compact.push(b'\n');
-        Ok(Self { compact: compact.into(), indented: serde_json::to_vec_pretty(document)?.into() })
+        let indented = serde_json::to_vec_pretty(document)?.into();
+        Ok(Self { compact: compact.into(), indented, protobuf: Bytes::new() })
+    }
+
+    /// A document of a kind that the schemas describe.
+    fn of_kind(document: &impl Serialize, schemas: &Schemas) -> Result<Self, DiscoveryError> {
+        let plain = Self::new(document)?;
+        let message = Message::of(&Object::from_slice(&plain.compact)?, schemas)?;
+        Ok(Self { protobuf: message.enveloped().clone(), ..plain })
     }
 
     fn body(&self, pretty: bool) -> Body {

@@ -3,6 +3,7 @@
 //! In: resource descriptions and the definitions that the build embedded. Out: answers with entity tags. The documents
 //! are made at the first request and kept compressed.
 
+mod gnostic;
 mod operations;
 mod parameters;
 mod v2;
@@ -36,6 +37,10 @@ const TITLE: &str = "OpenShift API (with Kubernetes)";
 /// The version in the documents.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
+/// The media type of v2 in protobuf, and the older name under which it is asked for too.
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V2_PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
 /// A document could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenApiError {
@@ -60,6 +65,8 @@ pub struct OpenApi {
 #[derive(Debug)]
 struct Documents {
     v2: Document,
+    /// The same in protobuf, with the same entity tag.
+    v2_protobuf: Document,
     index: Document,
     /// By key: `apis`, `apis/GROUP`, `apis/GROUP/VERSION`.
     v3: Vec<(String, Document)>,
@@ -72,18 +79,19 @@ struct Document {
     length: usize,
     /// SHA-512 in upper-case hexadecimal digits.
     digest: String,
+    content_type: &'static str,
 }
 
 impl Document {
     fn new(value: &Value) -> Result<Self, OpenApiError> {
         let json = serde_json::to_vec(value)?;
+        Self::of(&json, hexadecimal(&Sha512::digest(&json)), "application/json")
+    }
+
+    fn of(content: &[u8], digest: String, content_type: &'static str) -> Result<Self, OpenApiError> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(&json)?;
-        Ok(Self {
-            compressed: encoder.finish()?.into(),
-            length: json.len(),
-            digest: hexadecimal(&Sha512::digest(&json)),
-        })
+        encoder.write_all(content)?;
+        Ok(Self { compressed: encoder.finish()?.into(), length: content.len(), digest, content_type })
     }
 
     fn plain(&self) -> Result<Vec<u8>, std::io::Error> {
@@ -116,7 +124,7 @@ impl OpenApi {
             return Some(empty(StatusCode::SERVICE_UNAVAILABLE));
         };
         match rest {
-            "v2" => Some(negotiated(&documents.v2, "spec.v2", headers)),
+            "v2" => Some(v2_negotiated(documents, headers)),
             "v3" | "v3/" => Some(serve(&documents.index, headers)),
             _ => {
                 let key = rest.strip_prefix("v3/")?;
@@ -140,8 +148,12 @@ impl OpenApi {
             .iter()
             .map(|(key, d)| (key.clone(), json!({ "serverRelativeURL": relative_url(key, d) })))
             .collect();
+        let v2 = v2::document(&self.resources, &definitions);
+        let protobuf = gnostic::document(&v2);
+        let v2 = Document::new(&v2)?;
         Ok(Documents {
-            v2: Document::new(&v2::document(&self.resources, &definitions))?,
+            v2_protobuf: Document::of(&protobuf, v2.digest.clone(), V2_PROTOBUF)?,
+            v2,
             index: Document::new(&json!({ "paths": paths }))?,
             v3,
         })
@@ -162,7 +174,7 @@ fn versioned(key: &str, document: &Document, query: Option<&str>, headers: &Head
         set(&mut response, VARY, "Accept");
         return response;
     }
-    let mut response = negotiated(document, "spec.v3", headers);
+    let mut response = v3_negotiated(document, headers);
     if hash.is_some() && response.status() != StatusCode::NOT_ACCEPTABLE {
         set(&mut response, CACHE_CONTROL, "public, immutable");
         set(&mut response, EXPIRES, &in_a_year());
@@ -177,22 +189,42 @@ fn in_a_year() -> String {
     stamp.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// JSON for who takes JSON, and for who asks for OpenAPI's own protobuf, which is not written here: the content type
+/// The first type of the sorted Accept header that there is.
+fn v2_negotiated(documents: &Documents, headers: &HeaderMap) -> Response<Body> {
+    let types = [
+        ("application/json", &documents.v2),
+        (V2_PROTOBUF_OLD, &documents.v2_protobuf),
+        (V2_PROTOBUF, &documents.v2_protobuf),
+    ];
+    let found = media_type::parse(accept(headers)).into_iter().find_map(|clause| {
+        let matches = |name: &&(&str, _)| {
+            let (main, sub) = name.0.split_once('/').unwrap_or_default();
+            [main, "*"].contains(&clause.main) && [sub, "*"].contains(&clause.sub)
+        };
+        types.iter().find(matches).map(|(_, document)| *document)
+    });
+    found.map_or_else(not_acceptable, |document| serve(document, headers))
+}
+
+/// JSON for who takes JSON, and for who asks for v3 in OpenAPI's own protobuf, which is not written here: the content type
 /// says what it is.
-fn negotiated(document: &Document, protobuf: &str, headers: &HeaderMap) -> Response<Body> {
-    let accept = headers.get(ACCEPT).and_then(|a| a.to_str().ok()).filter(|a| !a.is_empty()).unwrap_or("*/*");
-    let acceptable = media_type::parse(accept).iter().any(|clause| {
+fn v3_negotiated(document: &Document, headers: &HeaderMap) -> Response<Body> {
+    let acceptable = media_type::parse(accept(headers)).iter().any(|clause| {
         let own =
-            clause.sub.strip_prefix("com.github.proto-openapi.").is_some_and(|s| s.starts_with(protobuf));
+            clause.sub.strip_prefix("com.github.proto-openapi.").is_some_and(|s| s.starts_with("spec.v3"));
         matches!(clause.main, "application" | "*") && (own || matches!(clause.sub, "json" | "*"))
     });
-    if acceptable {
-        serve(document, headers)
-    } else {
-        let mut response = empty(StatusCode::NOT_ACCEPTABLE);
-        set(&mut response, VARY, "Accept");
-        response
-    }
+    if acceptable { serve(document, headers) } else { not_acceptable() }
+}
+
+fn accept(headers: &HeaderMap) -> &str {
+    headers.get(ACCEPT).and_then(|a| a.to_str().ok()).filter(|a| !a.is_empty()).unwrap_or("*/*")
+}
+
+fn not_acceptable() -> Response<Body> {
+    let mut response = empty(StatusCode::NOT_ACCEPTABLE);
+    set(&mut response, VARY, "Accept");
+    response
 }
 
 fn serve(document: &Document, headers: &HeaderMap) -> Response<Body> {
@@ -218,7 +250,7 @@ fn content(document: &Document, headers: &HeaderMap) -> Response<Body> {
             Err(_) => return empty(StatusCode::INTERNAL_SERVER_ERROR),
         }
     };
-    set(&mut response, CONTENT_TYPE, "application/json");
+    set(&mut response, CONTENT_TYPE, document.content_type);
     set(&mut response, CACHE_CONTROL, "no-cache, private");
     response
 }

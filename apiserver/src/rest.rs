@@ -4,12 +4,14 @@
 pub(crate) mod collector;
 pub mod handler;
 pub mod item;
+pub mod message;
 pub mod options;
 pub mod partial;
 pub mod patch;
 pub mod query;
 pub mod respond;
 pub mod storage;
+pub mod strategic_patch;
 pub mod stream;
 pub mod table;
 mod warning;

@@ -5,7 +5,10 @@
 
 mod empty;
 mod fill;
+pub(crate) mod patch_meta;
+pub mod protobuf;
 mod time;
+mod unstructured;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,6 +16,8 @@ use picoshift_machinery::{Object, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use self::patch_meta::PatchTags;
+use self::protobuf::{RawWireField, WireField};
 use crate::decode::node::Node;
 use crate::resource::Resource;
 
@@ -61,6 +66,8 @@ pub enum LoadError {
 pub struct Schemas {
     structs: Vec<Struct>,
     by_name: HashMap<Box<str>, usize>,
+    /// By what objects say that they are: `route.openshift.io/v1/Route`.
+    by_kind: HashMap<Box<str>, usize>,
 }
 
 /// A Go struct.
@@ -70,6 +77,8 @@ struct Struct {
     go: Box<str>,
     /// Fields, sorted by name.
     fields: Box<[Field]>,
+    /// How it is written in protobuf.
+    wire: Box<[WireField]>,
 }
 
 /// A field of a Go struct.
@@ -81,6 +90,10 @@ struct Field {
     pointer: bool,
     /// Whether an empty value is not encoded.
     omit: bool,
+    /// Where in the Go struct it is declared.
+    position: usize,
+    /// How a strategic merge patch changes it.
+    patch: PatchTags,
 }
 
 /// A Go type.
@@ -89,6 +102,8 @@ struct Type {
     /// As Go prints it.
     go: Box<str>,
     kind: Kind,
+    /// In protobuf a list or map that is a message of its own, so that an empty one is told from an absent one.
+    wrapped: bool,
 }
 
 #[derive(Debug)]
@@ -121,6 +136,8 @@ struct Document<'a> {
 struct RawStruct {
     go: String,
     fields: BTreeMap<String, RawField>,
+    kinds: Vec<Box<str>>,
+    wire: Vec<RawWireField>,
 }
 
 #[derive(Deserialize)]
@@ -128,12 +145,17 @@ struct RawField {
     r#type: RawType,
     omit: bool,
     pointer: bool,
+    position: usize,
+    #[serde(default)]
+    patch: PatchTags,
 }
 
 #[derive(Deserialize)]
 struct RawType {
     go: String,
     kind: RawKind,
+    #[serde(default)]
+    wrapped: bool,
 }
 
 #[derive(Deserialize)]
@@ -168,7 +190,9 @@ impl Schemas {
         let by_name: HashMap<Box<str>, usize> =
             document.structs.keys().enumerate().map(|(at, name)| (name.as_str().into(), at)).collect();
         let mut structs = Vec::with_capacity(document.structs.len());
+        let mut by_kind = HashMap::new();
         for raw in document.structs.into_values() {
+            by_kind.extend(raw.kinds.into_iter().map(|kind| (kind, structs.len())));
             let mut fields = Vec::with_capacity(raw.fields.len());
             for (name, field) in raw.fields {
                 fields.push(Field {
@@ -176,11 +200,14 @@ impl Schemas {
                     r#type: compile(field.r#type, &by_name)?,
                     pointer: field.pointer,
                     omit: field.omit,
+                    position: field.position,
+                    patch: field.patch,
                 });
             }
-            structs.push(Struct { go: raw.go.into(), fields: fields.into() });
+            let wire = protobuf::layout(raw.wire, &fields)?;
+            structs.push(Struct { go: raw.go.into(), fields: fields.into(), wire });
         }
-        Ok(Self { structs, by_name })
+        Ok(Self { structs, by_name, by_kind })
     }
 
     /// An object of a kind in which nothing is set.
@@ -281,7 +308,7 @@ fn compile(raw: RawType, by_name: &HashMap<Box<str>, usize>) -> Result<Type, Loa
         RawKind::Struct(name) => Kind::Struct(*by_name.get(name.as_str()).ok_or(LoadError::Missing(name))?),
         RawKind::Time => Kind::Time,
     };
-    Ok(Type { go: raw.go.into(), kind })
+    Ok(Type { go: raw.go.into(), kind, wrapped: raw.wrapped })
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use picoshift_machinery::Object;
 use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::peer::Subject;
 use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::selector::{FieldSelector, LabelSelector};
+use picoshift_machinery::{Object, protobuf};
 
 use crate::authn::request_header::named_user;
 use crate::decode;
@@ -17,8 +17,9 @@ use crate::groups::image::{docker_image, manifest, names};
 use crate::groups::{image, route, user};
 use crate::oci;
 use crate::registry::page::Continue;
-use crate::rest::patch;
+use crate::rest::patch::{self, ParsedPatch};
 use crate::rest::query::{self, Listing, Query, WriteKind};
+use crate::rest::strategic_patch;
 use crate::schema::{FieldValidation, Schemas};
 use crate::server::query::Query as ServerQuery;
 
@@ -78,15 +79,47 @@ pub fn body(bytes: &[u8]) {
     }
 }
 
-/// JSON and merge patches, applied to a Route.
+/// The message in the envelope of a protobuf body, as every kind that can be created: what is read is written and read as
+/// itself.
+pub fn message(bytes: &[u8]) {
+    let Some(schemas) = &*SCHEMAS else { return };
+    let content_type = Some("application/vnd.kubernetes.protobuf");
+    for resource in [&route::ROUTES, &image::IMAGE_STREAM_IMPORTS, &user::GROUPS] {
+        for body in [bytes, &protobuf::envelope("", "", bytes)] {
+            let decoded =
+                decode::decode_object(schemas, resource, content_type, body, FieldValidation::Strict);
+            let Ok(object) = decoded.map(|decoded| decoded.object) else { continue };
+            let written = schemas.to_protobuf(&object).unwrap_or_default();
+            let again = schemas.from_protobuf(resource.schema, &written).is_ok_and(|mut again| {
+                again
+                    .0
+                    .extend(object.0.into_iter().filter(|(name, _)| name == "apiVersion" || name == "kind"));
+                schemas.to_protobuf(&again).is_some_and(|again| again == written)
+            });
+            assert!(again, "{bytes:x?} is not written as it was read");
+        }
+    }
+    let _ = decode::decode_delete_options(schemas, content_type, bytes);
+}
+
+/// JSON, merge and strategic merge patches, applied to a Route.
 pub fn patches(bytes: &[u8]) {
-    let route =
-        br#"{"kind":"Route","metadata":{"name":"r","labels":{"a":"b"}},"spec":{"host":"h","l":[1,2]}}"#;
+    let route = br#"{"kind":"Route","metadata":{"name":"r","labels":{"a":"b"},"finalizers":["x/y"],
+        "ownerReferences":[{"uid":"1"},{"uid":"2"}]},"spec":{"host":"h","l":[1,2]}}"#;
     let Ok(route) = Object::from_slice(route) else { return };
-    for kind in ["application/json-patch+json", "application/merge-patch+json"] {
+    for kind in [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+    ] {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        if let Ok(patch) = patch::parse(&headers, bytes) {
-            let _ = patch.apply(&route);
+        match (patch::parse(&headers, bytes), &*SCHEMAS) {
+            (Ok(ParsedPatch::Strategic(patch)), Some(schemas)) => {
+                let strict = FieldValidation::Strict;
+                let _ = strategic_patch::apply(schemas, &route::ROUTES, &route, &patch, Vec::new(), strict);
+            }
+            (Ok(patch), _) => drop(patch.apply(&route)),
+            (Err(_), _) => {}
         }
     }
     let _ = decode::decode_patch(bytes);
@@ -241,6 +274,7 @@ mod tests {
         #[test]
         fn bytes(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             body(&bytes);
+            message(&bytes);
             patches(&bytes);
             certificate(&bytes);
             front_proxy_headers(&bytes);
@@ -264,6 +298,14 @@ mod tests {
             let config = serde_json::json!({"created": created, "config": {"Env": [text]}, "size": size});
             image_manifest(&manifest.to_string(), &config.to_string());
             image_manifest(&text, &text);
+        }
+
+        #[test]
+        fn patched(
+            patch in "\\{(\"(metadata|finalizers|ownerReferences|spec|\\$patch|\\$retainKeys|\\$setElementOrder/(finalizers|ownerReferences)|\\$deleteFromPrimitiveList/finalizers)\":(null|1|\"(delete|replace|a)\"|\\[(\"x/y\"|\\{\"uid\":\"1\"\\}|\\{\"uid\":\"2\",\"\\$patch\":\"delete\"\\})\\]|\\{\\}),?){0,3}\\}",
+        ) {
+            patches(patch.as_bytes());
+            patches(format!("{{\"metadata\":{patch}}}").as_bytes());
         }
 
         #[test]

@@ -47,6 +47,11 @@ func administrator(t *testing.T) *rest.Config {
 	config, err := clientcmd.BuildConfigFromFlags("", environment(t, "KUBECONFIG"))
 	must(t, err)
 	config.QPS, config.Burst = -1, -1
+	if os.Getenv("CONFORMANCE_PROTOBUF") == "true" {
+		// As the operators of OpenShift set their clients.
+		config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+		config.ContentType = "application/vnd.kubernetes.protobuf"
+	}
 	return config
 }
 

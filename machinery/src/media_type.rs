@@ -93,8 +93,8 @@ const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes
 const ENCODINGS: [(&str, Encoding); 3] =
     [("json", Encoding::Json), ("yaml", Encoding::Yaml), ("vnd.kubernetes.protobuf", Encoding::Protobuf)];
 
-/// Negotiates. Whole objects are not encoded in protobuf, so that such a clause is passed over, and so is one for a table
-/// where there are no `tables`.
+/// Negotiates. Tables are not encoded in protobuf, so that such a clause is passed over, and so is one for a table where
+/// there are no `tables`.
 ///
 /// # Errors
 /// 406 as kube-apiserver's.
@@ -238,9 +238,8 @@ impl<'a> Clause<'a> {
         }
         let shape = self.shape()?;
         let allowed = match shape {
-            Shape::Whole => encoding != Encoding::Protobuf,
             Shape::Table(_) => tables && encoding != Encoding::Protobuf,
-            Shape::Metadata(_) | Shape::MetadataList(_) => true,
+            Shape::Whole | Shape::Metadata(_) | Shape::MetadataList(_) => true,
         };
         allowed.then(|| MediaType { encoding, shape, pretty: self.parameter("pretty") == Some("1") })
     }

@@ -1,9 +1,11 @@
-//! Kubernetes' protobuf encoding of what metadata clients read: `PartialObjectMetadata(List)`, `Status`, watch events.
+//! Kubernetes' protobuf encoding: the wire format, the envelope of objects, and what every server answers:
+//! `PartialObjectMetadata(List)`, `Status`, watch events. Whole objects are written by their schemas.
 //!
 //! In: JSON objects. Out: bytes as `k8s.io/apimachinery` writes them (field numbers are those of its `generated.proto`;
 //! fields that are no pointers, lists or maps are written even when they are empty).
 
-mod wire;
+mod envelope;
+pub mod wire;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
@@ -12,10 +14,8 @@ use serde_json::Value;
 use crate::media_type::MetaVersion;
 use crate::object::Object;
 use crate::status::{Cause, Details, Status};
+pub use envelope::{ENVELOPE_END, Envelope, envelope};
 use wire::Message;
-
-/// What stands before every object.
-const MAGIC: &[u8] = b"k8s\0";
 
 /// Metadata of a list.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +29,9 @@ pub struct ListMeta<'a> {
 }
 
 impl ListMeta<'_> {
-    fn message(&self) -> Message {
+    /// The encoded message.
+    #[must_use]
+    pub fn message(&self) -> Message {
         let mut out = Message::default();
         out.text(1, "");
         out.text(2, self.resource_version);
@@ -44,7 +46,7 @@ impl ListMeta<'_> {
 /// The metadata of an object as `PartialObjectMetadata`.
 #[must_use]
 pub fn partial_object_metadata(object: &Object, version: MetaVersion) -> Bytes {
-    envelope(version.api_version(), "PartialObjectMetadata", &partial(object))
+    envelope(version.api_version(), "PartialObjectMetadata", partial(object).as_slice())
 }
 
 /// The metadata of objects as `PartialObjectMetadataList`.
@@ -68,7 +70,7 @@ pub fn partial_object_metadata_list<'a>(
     if version == MetaVersion::V1beta1 {
         out.message(meta_number, &meta.message());
     }
-    envelope(version.api_version(), "PartialObjectMetadataList", &out)
+    envelope(version.api_version(), "PartialObjectMetadataList", out.as_slice())
 }
 
 /// A status.
@@ -83,7 +85,7 @@ pub fn status(status: &Status) -> Bytes {
         out.message(5, &status_details(details));
     }
     out.integer(6, i64::from(status.code));
-    envelope("v1", "Status", &out)
+    envelope("v1", "Status", out.as_slice())
 }
 
 /// A watch event with its length before it, as it is streamed. `object` is what one of the functions above made.
@@ -97,22 +99,6 @@ pub fn watch_event(kind: &str, object: &[u8]) -> Bytes {
     let mut out = BytesMut::with_capacity(event.as_slice().len() + 4);
     out.put_u32(u32::try_from(event.as_slice().len()).unwrap_or(u32::MAX));
     out.put_slice(event.as_slice());
-    out.freeze()
-}
-
-/// `runtime.Unknown` around an encoded object.
-fn envelope(api_version: &str, kind: &str, raw: &Message) -> Bytes {
-    let mut type_meta = Message::default();
-    type_meta.text(1, api_version);
-    type_meta.text(2, kind);
-    let mut unknown = Message::default();
-    unknown.message(1, &type_meta);
-    unknown.message(2, raw);
-    unknown.text(3, "");
-    unknown.text(4, "");
-    let mut out = BytesMut::with_capacity(MAGIC.len() + unknown.as_slice().len());
-    out.put_slice(MAGIC);
-    out.put_slice(unknown.as_slice());
     out.freeze()
 }
 

@@ -27,6 +27,8 @@ pub mod patch {
     pub const JSON: &str = "application/json-patch+json";
     /// RFC 7386.
     pub const MERGE: &str = "application/merge-patch+json";
+    /// Merged by the schema of the kind.
+    pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 }
 
 /// A client of one server as one caller.

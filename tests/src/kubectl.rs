@@ -61,6 +61,19 @@ impl Kubectl {
         Ok(said.stdout)
     }
 
+    /// Runs `kubectl edit` of `args` with a command that changes the file it is given.
+    ///
+    /// # Errors
+    /// When it exits with anything but 0.
+    pub async fn edit(&self, editor: &str, args: &[&str]) -> anyhow::Result<()> {
+        let output = self.command(&["edit"]).args(args).env("KUBE_EDITOR", editor).output().await;
+        let output = output.with_context(|| format!("cannot run {}", self.program.display()))?;
+        if !output.status.success() {
+            bail!("kubectl edit {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
     /// Starts kubectl with its standard output piped; it ends when the value is dropped.
     ///
     /// # Errors

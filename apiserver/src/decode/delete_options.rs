@@ -1,10 +1,11 @@
 //! `DeleteOptions` in the body of a delete.
 
+use picoshift_machinery::protobuf::Envelope;
 use picoshift_machinery::{GroupVersionKind, Object, Status};
 use serde_json::Value;
 
 use super::identity::Identity;
-use super::{encoding, parse};
+use super::{Encoding, encoding, parse, protobuf};
 use crate::rest::options::{DeleteOptions, Preconditions};
 use crate::rest::query::delete::{RawDeleteOptions, validate};
 use crate::rest::query::without_reason;
@@ -26,15 +27,26 @@ pub fn decode_delete_options(
     content_type: Option<&str>,
     body: &[u8],
 ) -> Result<DeleteOptions, Status> {
-    let encoding = encoding(content_type)?;
-    let parsed = parse(encoding, body).map_err(without_reason)?;
-    let identity = Identity::of(&parsed.node).map_err(without_reason)?.or(GVK);
-    // The real decoder takes the options of every group.
-    if identity.kind != GVK.kind {
-        return Err(without_reason(identity.not_registered(SCHEME)));
-    }
-    let checked = schemas.decode_as(SCHEMA, parsed.node, false).map_err(|error| without_reason(error.0))?;
-    validate(from_object(&checked.object))
+    let object = match encoding(content_type)? {
+        Encoding::Protobuf => {
+            let envelope = Envelope::open(body).map_err(|error| without_reason(error.to_string()))?;
+            check(&protobuf::identity(&envelope, GVK))?;
+            let decoded = schemas.from_protobuf(SCHEMA, envelope.raw);
+            decoded.map_err(|error| without_reason(error.to_string()))?
+        }
+        encoding => {
+            let parsed = parse(encoding, body).map_err(without_reason)?;
+            check(&Identity::of(&parsed.node).map_err(without_reason)?.or(GVK))?;
+            let decoded = schemas.decode_as(SCHEMA, parsed.node, false);
+            decoded.map_err(|error| without_reason(error.0))?.object
+        }
+    };
+    validate(from_object(&object))
+}
+
+/// The real decoder takes the options of every group.
+fn check(identity: &Identity) -> Result<(), Status> {
+    if identity.kind == GVK.kind { Ok(()) } else { Err(without_reason(identity.not_registered(SCHEME))) }
 }
 
 fn from_object(object: &Object) -> RawDeleteOptions {

@@ -1,10 +1,10 @@
 //! Which kind a document says it is.
 
-use picoshift_machinery::GroupVersionKind;
 use picoshift_machinery::field_error::quote;
+use picoshift_machinery::{GroupVersionKind, Status};
 
 use super::node::Node;
-use crate::schema::Schemas;
+use crate::schema::{Schemas, cannot_be_handled};
 
 /// The name that the real server's registry of types has in its errors.
 const SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
@@ -108,8 +108,25 @@ impl Identity {
         self.not_registered(SCHEME)
     }
 
+    /// # Errors
+    /// 400 unless a body of this kind can be taken for one of the kind `wanted`.
+    pub(super) fn expect(&self, schemas: &Schemas, wanted: GroupVersionKind) -> Result<(), Status> {
+        if self.is_legacy(wanted) {
+            let (found, expected) = (self.api_version(), wanted.api_version());
+            let why = format!(
+                "the API version in the data ({found}) does not match the expected API version ({expected})"
+            );
+            return Err(Status::bad_request(why));
+        }
+        if self.is(wanted) {
+            return Ok(());
+        }
+        let why = self.mismatch(schemas, wanted);
+        Err(cannot_be_handled(&self.kind, &self.version, wanted.kind, &why))
+    }
+
     /// Whether it is `gvk` under its old name, without a group.
-    pub(super) fn is_legacy(&self, gvk: GroupVersionKind) -> bool {
+    fn is_legacy(&self, gvk: GroupVersionKind) -> bool {
         self.group.is_empty() && self.version == "v1" && self.kind == gvk.kind
     }
 

@@ -3,16 +3,19 @@
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
+use picoshift_machinery::Object;
 use picoshift_machinery::body::Body;
+use picoshift_machinery::protobuf::Envelope;
 
 use super::Discovery;
 use crate::groups::project::{PROJECT_REQUESTS, PROJECTS};
 use crate::groups::route::ROUTES;
+use crate::schema::Schemas;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 fn discovery() -> Discovery {
-    Discovery::new(&[&ROUTES, &PROJECTS, &PROJECT_REQUESTS]).unwrap()
+    Discovery::new(&[&ROUTES, &PROJECTS, &PROJECT_REQUESTS], &Schemas::load().unwrap()).unwrap()
 }
 
 async fn get(path: &str, accept: &'static str) -> (Response<()>, String) {
@@ -80,9 +83,42 @@ async fn clauses_are_tried_in_order() {
     let (response, text) = get("/apis/route.openshift.io", both).await;
     assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
     assert!(text.contains("APIGroup"));
-    let (_, text) = get("/apis", "application/vnd.kubernetes.protobuf, application/yaml").await;
+    let (_, text) = get("/apis", "application/cbor, application/yaml").await;
     assert!(text.contains("kind: APIGroupList"), "{text}");
     let (response, _) = get("/apis", "text/html").await;
     assert_eq!(response.status(), StatusCode::NOT_ACCEPTABLE);
     assert!(discovery().respond("/apis/nope.io", &HeaderMap::new(), false).is_none());
+}
+
+#[tokio::test]
+async fn protobuf_is_served_where_go_has_messages() {
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    for (path, kind) in [
+        ("/apis", "APIGroupList"),
+        ("/apis/route.openshift.io", "APIGroup"),
+        ("/apis/route.openshift.io/v1", "APIResourceList"),
+    ] {
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(protobuf))]);
+        let (parts, body) = discovery().respond(path, &headers, false).unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let envelope = Envelope::open(&body).unwrap();
+        assert_eq!(
+            (&parts.headers[CONTENT_TYPE], envelope.kind.as_str()),
+            (&HeaderValue::from_static(protobuf), kind)
+        );
+        let name = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}");
+        let read = Schemas::load().unwrap().from_protobuf(&name, envelope.raw).unwrap();
+        let (_, text) = get(path, "").await;
+        let mut written = Object::from_slice(text.as_bytes()).unwrap();
+        // What is left out is empty.
+        written.0.retain(|field, _| read.0.contains_key(field));
+        let of =
+            |object: &Object, field: &str| object.at(&[field]).and_then(|list| Some(list.as_array()?.len()));
+        for field in ["groups", "versions", "resources"] {
+            assert_eq!(of(&read, field), of(&written, field), "{path}");
+        }
+    }
+    let aggregated =
+        "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    assert_eq!(get("/apis", aggregated).await.0.status(), StatusCode::NOT_ACCEPTABLE);
 }

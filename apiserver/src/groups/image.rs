@@ -29,6 +29,7 @@ use std::sync::Arc;
 use kube::Client;
 
 pub use self::access::{Access, Part, StreamChange};
+pub use self::columns::{IMAGE_STREAMS, IMAGES};
 pub use self::hostnames::Hostnames;
 pub use self::import::IMAGE_STREAM_IMPORTS;
 use self::import::{ImageStreamImports, Parts};

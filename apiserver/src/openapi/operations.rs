@@ -269,9 +269,9 @@ fn article(kind: &str) -> String {
 
 /// Content types that an operation answers.
 pub(super) fn produces(operation: &Operation) -> Vec<&'static str> {
-    let mut list = vec!["application/json", "application/yaml"];
+    let mut list = vec!["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
     if operation.streams {
-        list.push("application/json;stream=watch");
+        list.extend(["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"]);
     }
     list
 }
@@ -279,7 +279,11 @@ pub(super) fn produces(operation: &Operation) -> Vec<&'static str> {
 /// Content types that an operation reads.
 pub(super) fn consumes(operation: &Operation) -> Vec<&'static str> {
     match operation.method {
-        "patch" => vec!["application/json-patch+json", "application/merge-patch+json"],
+        "patch" => vec![
+            "application/json-patch+json",
+            "application/merge-patch+json",
+            "application/strategic-merge-patch+json",
+        ],
         _ => vec!["*/*"],
     }
 }

@@ -120,13 +120,23 @@ async fn the_index_leads_to_documents_that_never_change() {
 
 #[tokio::test]
 async fn encodings_are_negotiated() {
-    let proto = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    for accept in
-        ["application/json", proto, "*/*", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"]
-    {
-        let (response, _) = get("/openapi/v2", &[(ACCEPT, accept)]).await;
-        assert_eq!(response.headers()[CONTENT_TYPE], "application/json", "{accept}");
+    let protobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let older = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    for (accept, content_type) in [
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+        (protobuf, protobuf),
+        (older, protobuf),
+        ("text/html,application/com.github.proto-openapi.spec.v2@v1.0+protobuf", protobuf),
+        ("application/json;q=0.5,application/com.github.proto-openapi.spec.v2.v1.0+protobuf", protobuf),
+    ] {
+        let (response, body) = get("/openapi/v2", &[(ACCEPT, accept)]).await;
+        assert_eq!(response.headers()[CONTENT_TYPE], content_type, "{accept}");
+        assert_eq!(body.starts_with(b"{"), content_type == "application/json");
     }
+    let tag = |response: &Response<()>| response.headers()[ETAG].clone();
+    let (json, _) = get("/openapi/v2", &[]).await;
+    assert_eq!(tag(&get("/openapi/v2", &[(ACCEPT, older)]).await.0), tag(&json));
     assert_eq!(get("/openapi/v2", &[(ACCEPT, "text/html")]).await.0.status(), StatusCode::NOT_ACCEPTABLE);
     let (response, body) = get("/openapi/v2", &[(ACCEPT_ENCODING, "br, gzip")]).await;
     assert_eq!(response.headers()[CONTENT_ENCODING], "gzip");
@@ -136,4 +146,39 @@ async fn encodings_are_negotiated() {
         OpenApi::new(vec![&ROUTES]).respond("/openapi/v3/apis/nope/v1", None, &HeaderMap::new()).is_none()
     );
     assert!(OpenApi::new(vec![&ROUTES]).respond("/apis", None, &HeaderMap::new()).is_none());
+}
+
+/// `hack/fixtures/openapi` made the file of gnostic's.
+#[test]
+fn protobuf_is_what_gnostic_writes() {
+    let document: Value = serde_json::from_slice(include_bytes!("testdata/v2.json")).unwrap();
+    let expected = include_bytes!("testdata/v2.bin");
+    let written = super::gnostic::document(&document);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(written == expected, "{:?}\n{:?}", text(&written), text(expected));
+}
+
+/// What the document has, the message has too: whoever adds a field to the one thinks of the other.
+#[tokio::test]
+async fn no_field_is_missing_in_protobuf() {
+    fn fields(value: &Value, named: bool, found: &mut std::collections::BTreeSet<String>) {
+        match value {
+            Value::Object(map) => map.iter().for_each(|(key, value)| {
+                if !named && !key.starts_with("x-") {
+                    found.insert(key.clone());
+                }
+                let names =
+                    ["definitions", "paths", "properties", "responses", "security", "securityDefinitions"];
+                if !key.starts_with("x-") {
+                    fields(value, !named && names.contains(&key.as_str()), found);
+                }
+            }),
+            Value::Array(list) => list.iter().for_each(|value| fields(value, named, found)),
+            _ => {}
+        }
+    }
+    let (mut served, mut tried) = Default::default();
+    fields(&document("/openapi/v2").await, false, &mut served);
+    fields(&serde_json::from_slice(include_bytes!("testdata/v2.json")).unwrap(), false, &mut tried);
+    assert_eq!(served.difference(&tried).collect::<Vec<_>>(), Vec::<&String>::new());
 }

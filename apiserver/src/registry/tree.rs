@@ -181,6 +181,7 @@ mod tests {
             fields: Box::default(),
             bytes: Bytes::from(format!("{namespace}/{name}@{revision}")),
             untyped: 0,
+            message: std::sync::OnceLock::new(),
         })
     }
 

@@ -11,10 +11,11 @@ use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::{Object, Status};
 
 use super::collector;
-use super::patch::{self, PatchUpdater, Replacement};
+use super::patch::{self, ParsedPatch, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
 use super::storage::{Deleted, RequestContext, Storage, Updated, Updater};
+use super::strategic_patch;
 use super::stream;
 use super::warning;
 use crate::decode::{self, MAX_BODY};
@@ -144,7 +145,7 @@ impl Handler {
     async fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
         let options = query::get_options(&call.query)?;
         let item = call.storage.get(call.cx, &call.cx.info.name, &options).await?;
-        respond::item(&**call.storage, &item, StatusCode::OK, call.form)
+        respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -152,7 +153,7 @@ impl Handler {
         let mut options = query::list_options(&call.query, resource, Listing::ByQuery)?;
         collector::hide(resource, &call.cx.user, &mut options);
         let list = call.storage.list(call.cx, &options).await?;
-        respond::list(&**call.storage, list, call.form)
+        respond::list(&**call.storage, &self.schemas, list, call.form)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -171,7 +172,7 @@ impl Handler {
         let object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
         let item = call.storage.create(call.cx, object, &parameters.options).await?;
-        respond::item(&**call.storage, &item, StatusCode::CREATED, call.form)
+        respond::item(&**call.storage, &self.schemas, &item, StatusCode::CREATED, call.form)
     }
 
     async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -188,21 +189,25 @@ impl Handler {
         let patch = patch::parse(call.headers, &bytes)?;
         let strict = decode::decode_patch(&bytes)?.strict;
         let resource = call.storage.resource();
-        let check = |patched: &Object| {
-            let (object, warnings) = decode::decode_patched(
-                &self.schemas,
-                resource,
-                patched,
-                strict.clone(),
-                parameters.field_validation,
-            )?;
+        let validation = parameters.field_validation;
+        let apply = |patch: &ParsedPatch, current: &Object| {
+            let strict = strict.clone();
+            let (object, warnings) = match patch {
+                ParsedPatch::Strategic(patch) => {
+                    strategic_patch::apply(&self.schemas, resource, current, patch, strict, validation)?
+                }
+                other => {
+                    let patched = other.apply(current)?;
+                    decode::decode_patched(&self.schemas, resource, &patched, strict, validation)?
+                }
+            };
             for warning in warnings {
                 call.cx.warn(warning);
             }
             query::check_name(&object, &call.cx.info.name, &call.cx.info.namespace)?;
             Ok(object)
         };
-        self.write(call, &PatchUpdater::new(patch, check), parameters.options).await
+        self.write(call, &PatchUpdater::new(patch, apply), parameters.options).await
     }
 
     async fn write(
@@ -216,7 +221,7 @@ impl Handler {
             Updated::Changed(item) => (item, StatusCode::OK),
             Updated::Created(item) => (item, StatusCode::CREATED),
         };
-        respond::item(&**call.storage, &item, code, call.form)
+        respond::item(&**call.storage, &self.schemas, &item, code, call.form)
     }
 
     async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
@@ -230,7 +235,9 @@ impl Handler {
     async fn delete(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let options = self.delete_options(call, body).await?;
         match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
-            Deleted::Object(item) => respond::item(&**call.storage, &item, StatusCode::OK, call.form),
+            Deleted::Object(item) => {
+                respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
+            }
             Deleted::Gone(details) => {
                 let status = Status::success(details);
                 Ok(respond::status(&status, StatusCode::OK, call.form))
@@ -242,7 +249,7 @@ impl Handler {
         let options = self.delete_options(call, body).await?;
         let list = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
         let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
-        respond::list(&**call.storage, deleted, call.form)
+        respond::list(&**call.storage, &self.schemas, deleted, call.form)
     }
 
     async fn object(

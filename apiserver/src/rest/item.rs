@@ -1,10 +1,14 @@
 //! `Item`: an object as it is served, encoded once.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
-use picoshift_machinery::Object;
+use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
+use super::message::Message;
 use crate::resource::Resource;
+use crate::schema::Schemas;
 use crate::store::Revision;
 
 /// An object as clients see it at one revision: its bytes, and what selectors need of it.
@@ -24,6 +28,8 @@ pub struct Item {
     pub bytes: Bytes,
     /// Where the bytes go on after apiVersion and kind.
     pub(crate) untyped: usize,
+    /// In protobuf, once a client has asked for it.
+    pub(crate) message: OnceLock<Box<Message>>,
 }
 
 impl Item {
@@ -38,13 +44,25 @@ impl Item {
         let fields = resource.field_labels.iter().map(|label| field(&object, label)).collect();
         let (namespace, name) = (object.namespace().into(), object.name().into());
         let (bytes, untyped) = encode(object);
-        Self { namespace, name, revision, labels, fields, bytes, untyped }
+        Self { namespace, name, revision, labels, fields, bytes, untyped, message: OnceLock::new() }
     }
 
     /// The object as lists show it, without its opening brace and without apiVersion and kind, which the list has.
     #[must_use]
     pub fn listed(&self) -> &[u8] {
         self.bytes.get(self.untyped..).unwrap_or_default()
+    }
+
+    /// The object in protobuf, encoded when it is first asked for.
+    ///
+    /// # Errors
+    /// 406 for a kind without a message, 500 when our own bytes cannot be read.
+    pub fn message(&self, schemas: &Schemas) -> Result<&Message, Status> {
+        if let Some(message) = self.message.get() {
+            return Ok(message);
+        }
+        let message = Message::of(&self.object().map_err(Status::internal)?, schemas)?;
+        Ok(self.message.get_or_init(|| Box::new(message)))
     }
 
     /// The object, parsed again: for what is not on a hot path (tables, metadata, patches).

@@ -1,10 +1,10 @@
-//! Patches: JSON patch (RFC 6902) and merge patch (RFC 7386), bounded as kube-apiserver bounds them. Other patch
-//! types answer 415.
+//! Patches: JSON patch (RFC 6902) and merge patch (RFC 7386), bounded as kube-apiserver bounds them, and strategic merge
+//! patches (`strategic_patch`). Other patch types answer 415.
 
 use http::{HeaderMap, StatusCode, header};
 use json_patch::{AddOperation, CopyOperation, Patch, PatchOperation, TestOperation};
 use picoshift_machinery::{Object, Status};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::storage::Updater;
 use crate::decode::json;
@@ -24,6 +24,8 @@ pub enum ParsedPatch {
     Json(Patch),
     /// A partial object.
     Merge(Value),
+    /// A partial object with directives, merged by a schema.
+    Strategic(Map<String, Value>),
 }
 
 /// Reads a patch by its content type.
@@ -52,6 +54,13 @@ pub fn parse(headers: &HeaderMap, body: &[u8]) -> Result<ParsedPatch, Status> {
         "application/merge-patch+json" => {
             decode(body, "map[string]interface {}", Value::is_object).map(ParsedPatch::Merge)
         }
+        "application/strategic-merge-patch+json" => {
+            match read(body, "map[string]interface {}", |value| value.is_object() || value.is_null()) {
+                Ok(Value::Object(patch)) => Ok(ParsedPatch::Strategic(patch)),
+                Ok(_) => Ok(ParsedPatch::Strategic(Map::new())),
+                Err(why) => Err(Status::bad_request(why)),
+            }
+        }
         _ => {
             let message = "415: Unsupported Media Type";
             Err(Status::router(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message))
@@ -61,10 +70,13 @@ pub fn parse(headers: &HeaderMap, body: &[u8]) -> Result<ParsedPatch, Status> {
 
 /// The patch as JSON of the kind that is `expected`, `go_type` in Go, whose words an error has.
 fn decode(body: &[u8], go_type: &str, expected: fn(&Value) -> bool) -> Result<Value, Status> {
-    let bad = |why: &str| Status::bad_request(format!("error decoding patch: {why}"));
+    read(body, go_type, expected).map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))
+}
+
+fn read(body: &[u8], go_type: &str, expected: fn(&Value) -> bool) -> Result<Value, String> {
     let value: Value = serde_json::from_slice(body).map_err(|error| {
         let syntax = json::parse(body).err().map(|error| error.0);
-        bad(&syntax.unwrap_or_else(|| error.to_string()))
+        syntax.unwrap_or_else(|| error.to_string())
     })?;
     if expected(&value) {
         return Ok(value);
@@ -77,7 +89,7 @@ fn decode(body: &[u8], go_type: &str, expected: fn(&Value) -> bool) -> Result<Va
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    Err(bad(&format!("json: cannot unmarshal {found} into Go value of type {go_type}")))
+    Err(format!("json: cannot unmarshal {found} into Go value of type {go_type}"))
 }
 
 /// 422 for operations that are unknown or do not fit the object.
@@ -88,7 +100,7 @@ fn does_not_apply(error: &dyn std::fmt::Display) -> Status {
 }
 
 impl ParsedPatch {
-    /// The patched object.
+    /// The patched object; a strategic merge patch needs a schema and is for [`super::strategic_patch::apply`].
     ///
     /// # Errors
     /// 422 when an operation does not apply or a test fails, as upstream.
@@ -100,6 +112,7 @@ impl ParsedPatch {
                 json_patch::patch(&mut value, &patch.0).map_err(|error| does_not_apply(&error))?;
             }
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
+            Self::Strategic(_) => return Err(Status::internal("a strategic merge patch without a schema")),
         }
         Object::from_value(value)
             .ok_or_else(|| Status::bad_request("the patched object is not a JSON object"))
@@ -108,7 +121,10 @@ impl ParsedPatch {
     /// Whether the patch names a resourceVersion (or could): then a conflict is the client's to see.
     fn names_version(&self) -> bool {
         match self {
-            Self::Merge(patch) => patch.pointer("/metadata/resourceVersion").is_some(),
+            Self::Merge(patch) => patch.pointer(VERSION).is_some(),
+            Self::Strategic(patch) => {
+                patch.get("metadata").is_some_and(|m| m.get("resourceVersion").is_some())
+            }
             Self::Json(patch) => patch.0.iter().any(|operation| match operation {
                 PatchOperation::Add(AddOperation { path, .. })
                 | PatchOperation::Test(TestOperation { path, .. }) => path.as_str() == VERSION,
@@ -148,28 +164,29 @@ fn check_copies(patch: &Patch, value: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// An update by a patch; `check` is what every decoded object goes through (schema, validation of fields).
+/// An update by a patch; `apply` makes of patch and current object one that has gone through what every decoded object
+/// does (schema, validation of fields).
 pub struct PatchUpdater<F> {
     patch: ParsedPatch,
-    check: F,
+    apply: F,
 }
 
 impl<F> PatchUpdater<F>
 where
-    F: Fn(&Object) -> Result<Object, Status> + Send + Sync,
+    F: Fn(&ParsedPatch, &Object) -> Result<Object, Status> + Send + Sync,
 {
-    /// A patch with its check.
-    pub fn new(patch: ParsedPatch, check: F) -> Self {
-        Self { patch, check }
+    /// A patch and how it is applied.
+    pub fn new(patch: ParsedPatch, apply: F) -> Self {
+        Self { patch, apply }
     }
 }
 
 impl<F> Updater for PatchUpdater<F>
 where
-    F: Fn(&Object) -> Result<Object, Status> + Send + Sync,
+    F: Fn(&ParsedPatch, &Object) -> Result<Object, Status> + Send + Sync,
 {
     fn update(&self, current: &Object) -> Result<Object, Status> {
-        (self.check)(&self.patch.apply(current)?)
+        (self.apply)(&self.patch, current)
     }
 
     fn retries(&self) -> bool {
@@ -242,9 +259,7 @@ mod tests {
 
     #[test]
     fn other_patch_types_are_named() {
-        for media_type in
-            ["application/strategic-merge-patch+json", "application/apply-patch+yaml", "text/plain"]
-        {
+        for media_type in ["application/apply-patch+yaml", "text/plain"] {
             let status = parse(&headers(media_type), b"{}").unwrap_err();
             assert_eq!((status.code, status.reason.as_str()), (415, "UnsupportedMediaType"));
         }

@@ -11,12 +11,14 @@ use picoshift_machinery::{Object, Status, protobuf};
 use serde_json::{Map, Value};
 
 use super::item::Item;
+use super::message;
 use super::partial;
 use super::query::IncludeObject;
 use super::storage::{Items, List, Storage};
 use super::table::{self, TableOptions};
 use crate::gzip::{self, Piece};
 use crate::registry::chunk::Chunk;
+use crate::schema::Schemas;
 
 /// Answers of this size and more are compressed for clients that can read it, as kube-apiserver does.
 const COMPRESS_FROM: usize = 128 << 10;
@@ -42,6 +44,12 @@ impl Form {
         self.media_type.encoding == Encoding::Json && self.media_type.shape == Shape::Whole && !self.pretty
     }
 
+    /// Whether whole objects in protobuf are the answer.
+    #[must_use]
+    pub fn is_message(&self) -> bool {
+        self.media_type.encoding == Encoding::Protobuf && self.media_type.shape == Shape::Whole
+    }
+
     /// Reads what the Accept-Encoding header says about gzip.
     #[must_use]
     pub fn reads_gzip(headers: &HeaderMap) -> bool {
@@ -60,12 +68,16 @@ impl Form {
 /// 500 when our own bytes cannot be read.
 pub fn item(
     storage: &dyn Storage,
+    schemas: &Schemas,
     item: &Item,
     code: StatusCode,
     form: Form,
 ) -> Result<Response<Body>, Status> {
     if form.is_plain() {
         return Ok(bytes(code, JSON, with_newline(&item.bytes), form.gzip));
+    }
+    if form.is_message() {
+        return Ok(protobuf_answer(code, item.message(schemas)?.enveloped().clone(), form));
     }
     let object = item.object().map_err(Status::internal)?;
     let value = match form.media_type.shape {
@@ -90,9 +102,17 @@ pub fn item(
 ///
 /// # Errors
 /// 500 when our own bytes cannot be read.
-pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Body>, Status> {
+pub fn list(
+    storage: &dyn Storage,
+    schemas: &Schemas,
+    list: List,
+    form: Form,
+) -> Result<Response<Body>, Status> {
     if form.is_plain() {
         return Ok(plain_list(storage, list, form.gzip));
+    }
+    if form.is_message() {
+        return Ok(protobuf_answer(StatusCode::OK, message::list(storage.resource(), schemas, &list)?, form));
     }
     let version = list.revision.to_string();
     let metadata = list_metadata(&version, &list.continue_token, list.remaining);
@@ -135,12 +155,8 @@ fn untyped(mut object: Object) -> Value {
     object.0.into()
 }
 
-fn objects(items: &Items) -> Result<Vec<Object>, Status> {
-    let parse = |item: &Arc<Item>| item.object().map_err(Status::internal);
-    match items {
-        Items::Picked(items) => items.iter().map(parse).collect(),
-        Items::Whole(chunks) => chunks.iter().flat_map(|chunk| chunk.items()).map(parse).collect(),
-    }
+fn objects(list: &Items) -> Result<Vec<Object>, Status> {
+    list.iter().map(|item| item.object().map_err(Status::internal)).collect()
 }
 
 fn wrap(value: Value) -> Object {
@@ -253,7 +269,7 @@ pub fn status(status: &Status, code: StatusCode, form: Form) -> Response<Body> {
 fn encoded(code: StatusCode, value: &Object, form: Form) -> Response<Body> {
     let (encoding, content) = match form.media_type.encoding {
         Encoding::Yaml => (Encoding::Yaml, serde_saphyr::to_string(&value.0).unwrap_or_default().into()),
-        // Whole objects and tables are not negotiated in protobuf.
+        // Tables are not negotiated in protobuf, and all else is not encoded here.
         Encoding::Json | Encoding::Protobuf => (Encoding::Json, json(value, form.pretty)),
     };
     typed(code, encoding, content, form)

@@ -65,6 +65,16 @@ pub enum Items {
     Whole(Vec<Arc<Chunk>>),
 }
 
+impl Items {
+    /// The items, one by one.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = &Arc<Item>> + '_> {
+        match self {
+            Self::Picked(items) => Box::new(items.iter()),
+            Self::Whole(chunks) => Box::new(chunks.iter().flat_map(|chunk| chunk.items())),
+        }
+    }
+}
+
 /// A list at one revision.
 pub struct List {
     /// `metadata.resourceVersion`.

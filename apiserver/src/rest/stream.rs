@@ -15,6 +15,7 @@ use serde_json::{Map, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::item::Item;
+use super::message::Message;
 use super::options::ListOptions;
 use super::partial;
 use super::respond::{Form, list_metadata};
@@ -89,6 +90,12 @@ impl Encoder {
             line(out, kind, &item.bytes);
             return;
         }
+        if self.form.is_message() {
+            if let Ok(message) = item.message(&self.schemas) {
+                out.put_slice(&protobuf::watch_event(kind, message.enveloped()));
+            }
+            return;
+        }
         let Ok(object) = item.object() else { return };
         let shown = self.shaped(object);
         self.frame(out, kind, &shown);
@@ -137,6 +144,11 @@ impl Encoder {
             (Encoding::Protobuf, Shape::Metadata(version) | Shape::MetadataList(version)) => {
                 let metadata = protobuf::partial_object_metadata(object, version);
                 out.put_slice(&protobuf::watch_event(kind, &metadata));
+            }
+            (Encoding::Protobuf, Shape::Whole) => {
+                if let Ok(message) = Message::of(object, &self.schemas) {
+                    out.put_slice(&protobuf::watch_event(kind, message.enveloped()));
+                }
             }
             _ => line(out, kind, &object.to_bytes()),
         }

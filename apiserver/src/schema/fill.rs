@@ -23,7 +23,7 @@ pub(super) fn fill(
     let mut filler =
         Filler { schemas, at: None, fields: Vec::new(), error: None, strict: strict.then(Strict::default) };
     let mut slot = Value::Null;
-    let r#type = Type { go: go.into(), kind: Kind::Struct(root) };
+    let r#type = Type { go: go.into(), kind: Kind::Struct(root), wrapped: false };
     filler.value(&r#type, document, &mut slot).map_err(|Abort(why)| Mismatch(why))?;
     if let Some(why) = filler.error {
         return Err(Mismatch(why));

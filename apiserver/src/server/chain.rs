@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use http::header::CACHE_CONTROL;
+use http::header::{ACCEPT, CACHE_CONTROL};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -104,10 +104,11 @@ impl Chain {
         info: RequestInfo,
         seen: &mut Seen,
     ) -> Response<Body> {
+        let accept = request.headers().get(ACCEPT).cloned();
         let identity = self.parts.authenticator.authenticate(connection, request.headers()).await;
         self.parts.metrics.authenticated(identity.is_ok());
         let Ok(identity) = identity else {
-            return respond::status(&Status::unauthorized());
+            return respond::negotiated(&Status::unauthorized(), accept.as_ref());
         };
         seen.user = Some(Arc::clone(&identity.user));
         let authorizer = &self.parts.authorizer;
@@ -118,7 +119,7 @@ impl Chain {
             match impersonate(Arc::clone(&caller), request.headers_mut(), &**authorizer).await {
                 Ok(same) if Arc::ptr_eq(&same, &caller) => (caller, Arc::clone(&identity.user)),
                 Ok(other) => (memberships.join(&other), Arc::clone(&other.user)),
-                Err(Refused::Forbidden(status)) => return respond::forbidden(&status),
+                Err(Refused::Forbidden(status)) => return respond::forbidden(&status, accept.as_ref()),
                 Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
             };
         let Ok(place) = self.place(&identity, &info, seen.long) else {
@@ -131,7 +132,8 @@ impl Chain {
             Ok(Decision::Allow) => {}
             Ok(Decision::Deny { reason }) => {
                 let attributes = Attributes::from(&info);
-                return respond::forbidden(&forbidden(&identity.user, &attributes, &reason));
+                let status = forbidden(&identity.user, &attributes, &reason);
+                return respond::forbidden(&status, accept.as_ref());
             }
             Err(error) => return respond::internal_error(request_line(&uri), &error.message),
         }
@@ -186,7 +188,7 @@ impl Chain {
         request: Request<Incoming>,
     ) -> Response<Body> {
         if let Err(status) = projects_webhook::admit(identity, &info.verb) {
-            return respond::forbidden(&status);
+            return respond::forbidden(&status, request.headers().get(ACCEPT));
         }
         if request.method() != Method::POST {
             return respond::plain_error(StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here");

@@ -3,10 +3,11 @@
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use http_body::Body as _;
-use picoshift_machinery::Status;
 use picoshift_machinery::body::{Body, empty, full};
+use picoshift_machinery::media_type::{self, Answer, Encoding};
 use picoshift_machinery::plain::nosniff;
 pub use picoshift_machinery::plain::{not_found, plain_error, text};
+use picoshift_machinery::{Status, protobuf};
 use serde::Serialize;
 
 /// A response with a content type.
@@ -28,10 +29,24 @@ pub fn status(status: &Status) -> Response<Body> {
     response
 }
 
+/// A `Status` in protobuf for who asks for that first, else as JSON (YAML is not written here).
+#[must_use]
+pub fn negotiated(status: &Status, accept: Option<&HeaderValue>) -> Response<Body> {
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    let form = media_type::negotiate(accept, Answer::One, false).unwrap_or_default();
+    let mut response = self::status(status);
+    if form.encoding == Encoding::Protobuf {
+        *response.body_mut() = full(protobuf::status(status));
+        let content_type = HeaderValue::from_static(form.content_type(Answer::One));
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    response
+}
+
 /// 403, with the header that kube-apiserver adds to it.
 #[must_use]
-pub fn forbidden(why: &Status) -> Response<Body> {
-    nosniff(status(why))
+pub fn forbidden(why: &Status, accept: Option<&HeaderValue>) -> Response<Body> {
+    nosniff(negotiated(why, accept))
 }
 
 /// A value as JSON with a line end, as the generic server writes it.
@@ -79,4 +94,29 @@ pub fn head_only(response: Response<Body>) -> Response<Body> {
         head.headers_mut().entry(CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
     }
     head
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_refusal_is_in_the_encoding_that_is_asked_for() {
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        for (accept, content_type, begins) in [
+            (Some("application/vnd.kubernetes.protobuf,application/json"), protobuf, "k8s\0"),
+            (Some("application/vnd.kubernetes.protobuf;stream=watch"), protobuf, "k8s\0"),
+            (Some("application/json"), "application/json", "{"),
+            (Some("text/html"), "application/json", "{"),
+            (None, "application/json", "{"),
+        ] {
+            let accept = accept.map(HeaderValue::from_static);
+            let response = forbidden(&Status::unauthorized(), accept.as_ref());
+            assert_eq!(response.headers()[CONTENT_TYPE], content_type);
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert!(body.starts_with(begins.as_bytes()), "{accept:?}");
+        }
+    }
 }

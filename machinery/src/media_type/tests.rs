@@ -17,9 +17,9 @@ fn plain_headers() {
         assert_eq!(negotiate(header, Answer::One, true).unwrap(), MediaType::default());
     }
     assert_eq!(accepted("application/yaml", Answer::One), (Encoding::Yaml, Shape::Whole));
-    // What library-go's clients send: protobuf is passed over.
+    // What library-go's clients send.
     let header = "application/vnd.kubernetes.protobuf,application/json";
-    assert_eq!(accepted(header, Answer::List), (Encoding::Json, Shape::Whole));
+    assert_eq!(accepted(header, Answer::List), (Encoding::Protobuf, Shape::Whole));
     assert!(negotiate(Some("application/json;pretty=1"), Answer::One, true).unwrap().pretty);
     assert_eq!(accepted("application/json;stream=watch", Answer::Watch), (Encoding::Json, Shape::Whole));
 }

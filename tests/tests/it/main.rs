@@ -19,5 +19,6 @@ mod restart;
 mod route_hosts;
 mod route_status;
 mod routes;
+mod strategic_patch;
 mod support;
 mod users;

@@ -9,7 +9,7 @@ use super::model::{
 };
 use super::testing::{Fixture, cx};
 use super::{Hostnames, Part};
-use crate::rest::patch::{PatchUpdater, parse};
+use crate::rest::patch::{ParsedPatch, PatchUpdater, parse};
 use crate::rest::query::IncludeObject;
 use crate::rest::table::{TableOptions, table};
 use crate::rest::{GetOptions, WriteOptions};
@@ -177,11 +177,11 @@ async fn status_patch(fixture: &Fixture, recorded: &Value) {
     let mut headers = http::HeaderMap::new();
     headers.insert("content-type", "application/merge-patch+json".parse().unwrap());
     let patch = parse(&headers, case["body"].to_string().as_bytes()).unwrap();
-    let check = |patched: &Object| Ok(patched.clone());
+    let apply = |patch: &ParsedPatch, current: &Object| patch.apply(current);
     let options = WriteOptions { subresource: "status".to_owned(), ..WriteOptions::default() };
     let cx = cx("demo", "imagestreams", "status");
     let storage = fixture.storage("imagestreams");
-    let updated = storage.update(&cx, "app", &PatchUpdater::new(patch, check), &options).await.unwrap();
+    let updated = storage.update(&cx, "app", &PatchUpdater::new(patch, apply), &options).await.unwrap();
     let shown = updated.into_item().object().unwrap();
     // The recorded one has been written twice more, by `oc`.
     let mut wanted = comparable(case["answer"].clone());

@@ -15,7 +15,7 @@ use crate::authn::memberships::{Memberships, OAUTH};
 use crate::decode;
 use crate::rest::collector;
 use crate::rest::options::Propagation;
-use crate::rest::patch::{self, PatchUpdater, Replacement};
+use crate::rest::patch::{self, ParsedPatch, PatchUpdater, Replacement};
 use crate::rest::{
     DeleteOptions, Deleted, GetOptions, Item, Items, ListOptions, RequestContext, Storage, Updated,
     WatchEvent, WriteOptions,
@@ -108,11 +108,12 @@ impl World {
             let kind = HeaderValue::from_static("application/merge-patch+json");
             let patch =
                 patch::parse(&HeaderMap::from_iter([(header::CONTENT_TYPE, kind)]), bytes.as_bytes())?;
-            let check = |patched: &Object| {
+            let apply = |patch: &ParsedPatch, current: &Object| {
                 let strict = FieldValidation::Strict;
-                Ok(crate::decode::decode_patched(&self.schemas, resource, patched, Vec::new(), strict)?.0)
+                let patched = patch.apply(current)?;
+                Ok(crate::decode::decode_patched(&self.schemas, resource, &patched, Vec::new(), strict)?.0)
             };
-            let updater = PatchUpdater::new(patch, check);
+            let updater = PatchUpdater::new(patch, apply);
             return storage.update(&self.cx(), name, &updater, &options).await.map(answered);
         }
         let decoded =
