@@ -122,7 +122,15 @@ impl Storage for Projects {
         loop {
             let current = self.api.namespace(name).await?;
             let old = render::project(current.clone());
-            let new = render::without_namespace(updater.update(&old)?);
+            let new = match updater.apply(Some(&old), &|_| ()) {
+                Some(applied) => applied?,
+                None => {
+                    let mut new = updater.update(&old)?;
+                    options.track(Some(&old), &mut new);
+                    new
+                }
+            };
+            let new = render::without_namespace(new);
             let errors = validation::update(&new, &old);
             if !errors.is_empty() {
                 return Err(Status::invalid(PROJECTS.gvk.group, PROJECTS.gvk.kind, new.name(), &errors));
