@@ -11,7 +11,7 @@ use super::fields::{self, Changed};
 use super::metadata;
 use crate::admission::{Operation, Review};
 use crate::object_meta;
-use crate::rest::query::without_reason;
+use crate::rest::query::{parse_uint, without_reason};
 use crate::rest::{Item, RequestContext, Updated, Updater, WriteOptions};
 use crate::store::Key;
 
@@ -155,6 +155,11 @@ impl Registry {
         let strip = |object: &mut Object| self.strategy.strip(object);
         let applied = if options.subresource.is_empty() { updater.apply(None, &strip) } else { None };
         let mut object = applied.unwrap_or_else(|| Err(self.not_found(name)))?;
+        let version = object.resource_version();
+        if !version.is_empty() {
+            // It is read, though there is nothing to compare it with.
+            parse_uint(version).map_err(without_reason)?;
+        }
         self.strategy.set_defaults(&mut object);
         match self.create_named(cx, object, Some(updater), options).await {
             // Somebody else made it meanwhile: it is applied to that.

@@ -108,13 +108,16 @@ pub(super) fn revision(text: &str) -> Result<Option<Revision>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    // Go's ParseUint takes no sign.
+    parse_uint(text)
+        .map(Some)
+        .map_err(|detail| FieldError::invalid_str("resourceVersion", text, detail).to_string())
+}
+
+/// A number as Go's `ParseUint` reads it, which takes no sign, and its error.
+pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     let parsed =
         if text.starts_with('+') { Err("invalid syntax") } else { text.parse().map_err(|e| reason(&e)) };
-    parsed.map(Some).map_err(|why| {
-        let detail = format!("strconv.ParseUint: parsing {}: {why}", quote(text));
-        FieldError::invalid_str("resourceVersion", text, detail).to_string()
-    })
+    parsed.map_err(|why| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
 }
 
 /// An error to which the real server gives no reason, and so the code 500.

@@ -19,5 +19,6 @@ mod restart;
 mod route_hosts;
 mod route_status;
 mod routes;
+mod server_side_apply;
 mod support;
 mod users;
