@@ -307,5 +307,6 @@ async fn projects_are_applied_to() -> anyhow::Result<()> {
     let of = |object: &Value| object["metadata"]["managedFields"].clone();
     let shown = admin.api.get(&project_path).await?.expect_code(200)?;
     assert_eq!(of(&shown), of(&admin.api.get(&namespace_path).await?.expect_code(200)?));
+    assert_eq!(managers(&alice, "project", &project, "").await?, ["openshift-apiserver Update"]);
     Ok(())
 }
