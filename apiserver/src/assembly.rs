@@ -25,6 +25,7 @@ use crate::rest::fields::FieldManagers;
 use crate::rest::query::{self, Query};
 use crate::rest::{Handler, RequestContext, Storage};
 use crate::schema::{self, Schemas};
+use crate::secrets::Secrets;
 use crate::server::{Endpoint, Endpoints, respond};
 use crate::store::Engine;
 use crate::store::embedded::{Embedded, Options};
@@ -95,7 +96,9 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         Box::new(OwnerReferences::new(Arc::clone(&authorizer), KindResolver::new(client.clone()))),
     ]));
 
-    let strategy = route::RouteStrategy::new(Arc::clone(&authorizer), ingress_domain);
+    let secrets = Secrets::new(client.clone());
+    let strategy =
+        route::RouteStrategy::new(Arc::clone(&authorizer), Arc::new(secrets.clone()), ingress_domain);
     let store = Arc::clone(&engine) as Arc<dyn Engine>;
     let routes = Registry::start(Arc::clone(&store), Arc::new(strategy), Arc::clone(&admission))
         .await

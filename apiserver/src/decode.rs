@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body::Body;
 use http_body_util::BodyExt;
+use picoshift_machinery::field_error::FieldError;
 use picoshift_machinery::{Object, Status};
 
 pub use delete_options::decode_delete_options;
@@ -21,9 +22,6 @@ use crate::schema::{self, FieldValidation, Schemas};
 
 /// The largest body that is read.
 pub const MAX_BODY: usize = 3 * 1024 * 1024;
-
-/// The name that the real server's registry of types has in its errors.
-const SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
 
 /// A decoded body.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +37,7 @@ pub struct Decoded {
 pub struct PatchDocument {
     /// The document.
     pub value: serde_json::Value,
-    /// `duplicate field "spec.host"`: fields that appear twice, for `Schemas::check_patched`.
+    /// `duplicate field "spec.host"`: fields that appear twice, for [`decode_patched`].
     pub strict: Vec<String>,
 }
 
@@ -128,8 +126,15 @@ pub fn decode_object(
     let parsed = parse(encoding, body).map_err(unrecognized)?;
     let identity = Identity::of(&parsed.node).map_err(unrecognized)?.or(resource.gvk);
     let refused = |why: &str| schema::cannot_be_handled(&identity.kind, &identity.version, wanted, why);
+    if identity.is_legacy(resource.gvk) {
+        let (found, expected) = (identity.api_version(), resource.gvk.api_version());
+        let why = format!(
+            "the API version in the data ({found}) does not match the expected API version ({expected})"
+        );
+        return Err(Status::bad_request(why));
+    }
     if !identity.is(resource.gvk) {
-        return Err(refused(&identity.not_registered(SCHEME)));
+        return Err(refused(&identity.mismatch(schemas, resource.gvk)));
     }
     let strict = validation != FieldValidation::Ignore;
     let checked = schemas.decode(resource, parsed.node, strict).map_err(|error| refused(&error.0))?;
@@ -196,6 +201,37 @@ pub fn decode_configuration(body: &[u8]) -> Result<Configuration, Status> {
         )));
     }
     Ok(Configuration { value: parsed.node.into_value(), repeated: parsed.repeated })
+}
+
+/// Decodes what a JSON or merge patch made of an object. `from_patch` are the strict errors of the patch document
+/// itself. Answers the object and warnings.
+///
+/// # Errors
+/// 422 about `patch`, as the real handlers answer.
+pub fn decode_patched(
+    schemas: &Schemas,
+    resource: &Resource,
+    patched: &Object,
+    mut from_patch: Vec<String>,
+    validation: FieldValidation,
+) -> Result<(Object, Vec<String>), Status> {
+    let invalid = |why: String| {
+        let text = String::from_utf8_lossy(&patched.to_bytes()).into_owned();
+        Status::invalid("", "", "", &[FieldError::invalid_str("patch", &text, why)])
+    };
+    let document = Node::from(serde_json::Value::Object(patched.0.clone()));
+    let identity = Identity::of(&document).map_err(invalid)?.or(resource.gvk);
+    if !identity.is(resource.gvk) {
+        return Err(invalid(identity.mismatch(schemas, resource.gvk)));
+    }
+    let checked = schemas
+        .decode(resource, document, validation != FieldValidation::Ignore)
+        .map_err(|error| invalid(error.0))?;
+    from_patch.extend(checked.strict);
+    if validation == FieldValidation::Strict && !from_patch.is_empty() {
+        return Err(invalid(schema::strict_error(&from_patch)));
+    }
+    Ok((checked.object, from_patch))
 }
 
 /// A parsed body.

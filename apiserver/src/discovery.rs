@@ -141,7 +141,7 @@ fn plain(document: &Document, encoding: Encoding, pretty: bool) -> Response<Body
 }
 
 fn not_acceptable() -> Response<Body> {
-    let Err(status) = media_type::negotiate(Some("none/none"), media_type::Answer::One) else {
+    let Err(status) = media_type::negotiate(Some("none/none"), media_type::Answer::One, false) else {
         return answer("", body::empty());
     };
     let mut response = answer("application/json", body::full(status.to_value().to_string()));

@@ -21,6 +21,7 @@ pub mod registry;
 pub mod resource;
 pub mod rest;
 pub mod schema;
+pub mod secrets;
 pub mod server;
 pub mod single_flight;
 pub mod store;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use picoshift_machinery::names::{
     dns1123_label, dns1123_subdomain, label_value, path_segment, qualified_name_errors,
 };
-use picoshift_machinery::{FieldError, Object};
+use picoshift_machinery::{FieldError, Object, Status};
 use serde_json::Value;
 
 use crate::rest::query::check_manager;
@@ -29,6 +29,17 @@ pub(crate) fn subdomain_name(name: &str, prefix: bool) -> Vec<String> {
 /// A name that can stand in a path: what every kind must have, also one that is updated.
 pub(crate) fn path_name(name: &str, _prefix: bool) -> Vec<String> {
     path_segment(name)
+}
+
+/// Of kinds that are computed no name is generated: who wants one is told so.
+///
+/// # Errors
+/// 500, as upstream.
+pub(crate) fn check_generated(object: &Object) -> Result<(), Status> {
+    if object.name().is_empty() && !object.generate_name().is_empty() {
+        return Err(Status::internal("metadata.name was not generated"));
+    }
+    Ok(())
 }
 
 /// Errors of any object's metadata; `namespaced` says whether a namespace is wanted.

@@ -103,7 +103,7 @@ pub struct Resource {
     pub categories: &'static [&'static str],
     /// Subresources.
     pub subresources: &'static [Subresource],
-    /// Table columns; the first is the name.
+    /// Table columns; the first is the name. A kind without them is not shown as a table.
     pub columns: &'static [Column],
     /// Field selectors that are understood, beside `metadata.name` and (namespaced) `metadata.namespace`.
     pub field_labels: &'static [&'static str],
@@ -126,6 +126,18 @@ impl Resource {
     #[must_use]
     pub fn has(&self, verb: Verb) -> bool {
         self.verbs.contains(&verb)
+    }
+
+    /// Whether the object at a subresource, or the object itself at the empty one, can be shown as a table.
+    #[must_use]
+    pub fn has_tables(&self, subresource: &str) -> bool {
+        !self.columns.is_empty() && self.subresource(subresource).is_none_or(|s| s.answers.is_none())
+    }
+
+    /// Whether single objects have a path: `imagestreammappings`, for one, can only be created.
+    #[must_use]
+    pub fn has_items(&self) -> bool {
+        self.verbs.iter().any(|verb| matches!(verb, Verb::Delete | Verb::Get | Verb::Patch | Verb::Update))
     }
 
     /// The subresource `name`.

@@ -9,7 +9,6 @@ mod time;
 
 use std::collections::{BTreeMap, HashMap};
 
-use picoshift_machinery::field_error::FieldError;
 use picoshift_machinery::{Object, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -187,6 +186,26 @@ impl Schemas {
         Ok(Self { structs, by_name })
     }
 
+    /// An object of a kind in which nothing is set.
+    #[must_use]
+    pub fn empty(&self, resource: &Resource) -> Object {
+        let mut object = Object::default();
+        if let Some(root) = self.by_name.get(resource.schema) {
+            self.complete(*root, &mut object.0);
+        }
+        object.0.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
+        object.0.insert("kind".to_owned(), resource.gvk.kind.into());
+        object
+    }
+
+    /// Whether the module has a kind, of a group's first name.
+    #[must_use]
+    pub fn has_kind(&self, group: &str, version: &str, kind: &str) -> bool {
+        let name = format!("com.github.openshift.api.{group}.{version}.{kind}");
+        let root = self.by_name.get(name.as_str()).map(|root| &self.structs[*root]);
+        root.is_some_and(|root| root.fields.iter().any(|field| &*field.name == "apiVersion"))
+    }
+
     /// Decodes a document of `resource`'s kind. With `strict`, unknown and repeated fields are told.
     ///
     /// # Errors
@@ -206,17 +225,6 @@ impl Schemas {
         keep_reset(&mut object);
         self.complete(root, &mut object.0);
         Ok(Checked { object, strict })
-    }
-
-    /// An object of `resource`'s kind in which nothing is set.
-    ///
-    /// # Errors
-    /// [`Mismatch`] when there is no such schema.
-    pub fn empty(&self, resource: &Resource) -> Result<Object, Mismatch> {
-        let mut object = self.decode(resource, Node::Map(Vec::new()), false)?.object;
-        object.0.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
-        object.0.insert("kind".to_owned(), resource.gvk.kind.into());
-        Ok(object)
     }
 
     /// Holds an object against its schema and makes it what the Go type would be; answers warnings.
@@ -242,33 +250,6 @@ impl Schemas {
         }
         *object = checked.object;
         Ok(checked.strict)
-    }
-
-    /// Decodes what a JSON or merge patch made of an object. `from_patch` are the strict errors of the patch document
-    /// itself. Answers the object and warnings.
-    ///
-    /// # Errors
-    /// 422 about `patch`, as the real handlers answer.
-    pub fn check_patched(
-        &self,
-        resource: &Resource,
-        patched: &Object,
-        mut from_patch: Vec<String>,
-        validation: FieldValidation,
-    ) -> Result<(Object, Vec<String>), Status> {
-        let invalid = |why: String| {
-            let text = String::from_utf8_lossy(&patched.to_bytes()).into_owned();
-            Status::invalid("", "", "", &[FieldError::invalid_str("patch", &text, why)])
-        };
-        let document = Node::from(serde_json::Value::Object(patched.0.clone()));
-        let checked = self
-            .decode(resource, document, validation != FieldValidation::Ignore)
-            .map_err(|error| invalid(error.0))?;
-        from_patch.extend(checked.strict);
-        if validation == FieldValidation::Strict && !from_patch.is_empty() {
-            return Err(invalid(strict_error(&from_patch)));
-        }
-        Ok((checked.object, from_patch))
     }
 }
 

@@ -27,7 +27,7 @@ static SCHEMAS: LazyLock<Option<Schemas>> = LazyLock::new(|| Schemas::load().ok(
 static FIELDS: LazyLock<Option<FieldManager>> = LazyLock::new(|| {
     let types = Arc::new(schema::merge_types().ok()?);
     let kind = types.named(route::ROUTES.schema)?;
-    Some(FieldManager::new(types, kind, SCHEMAS.as_ref()?.empty(&route::ROUTES).ok()?, ""))
+    Some(FieldManager::new(types, kind, SCHEMAS.as_ref()?.empty(&route::ROUTES), ""))
 });
 
 /// Label and field selectors.
@@ -52,7 +52,7 @@ pub fn request_path(path: &str) {
 /// An `Accept` header.
 pub fn accept(text: &str) {
     for answer in [Answer::One, Answer::List, Answer::Watch] {
-        if let Err(status) = media_type::negotiate(Some(text), answer) {
+        if let Err(status) = media_type::negotiate(Some(text), answer, true) {
             assert_eq!(status.code, 406);
         }
     }

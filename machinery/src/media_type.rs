@@ -93,11 +93,12 @@ const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes
 const ENCODINGS: [(&str, Encoding); 3] =
     [("json", Encoding::Json), ("yaml", Encoding::Yaml), ("vnd.kubernetes.protobuf", Encoding::Protobuf)];
 
-/// Negotiates. Whole objects are not encoded in protobuf, so that such a clause is passed over.
+/// Negotiates. Whole objects are not encoded in protobuf, so that such a clause is passed over, and so is one for a table
+/// where there are no `tables`.
 ///
 /// # Errors
 /// 406 as kube-apiserver's.
-pub fn negotiate(accept: Option<&str>, answer: Answer) -> Result<MediaType, Status> {
+pub fn negotiate(accept: Option<&str>, answer: Answer, tables: bool) -> Result<MediaType, Status> {
     let header = match accept {
         None | Some("" | "*/*" | "application/json") => return Ok(MediaType::default()),
         Some(header) => header,
@@ -106,7 +107,17 @@ pub fn negotiate(accept: Option<&str>, answer: Answer) -> Result<MediaType, Stat
         return Err(not_produced(answer));
     }
     let clauses = parse(header);
-    clauses.iter().find_map(|clause| clause.accepted(answer)).ok_or_else(|| not_acceptable(answer))
+    let accepted = clauses.iter().find_map(|clause| clause.accepted(answer, tables));
+    accepted.ok_or_else(|| not_acceptable(answer))
+}
+
+/// The encoding of an answer that tells of an error, whatever was refused: what the header takes of the encodings of
+/// single objects, else JSON.
+#[must_use]
+pub fn of_errors(accept: Option<&str>) -> MediaType {
+    let header = accept.unwrap_or_default();
+    let found = parse(header).iter().find_map(|clause| clause.accepted(Answer::One, false));
+    found.filter(|found| found.shape == Shape::Whole).unwrap_or_default()
 }
 
 /// The router's check: is one of the types, without parameters, among those that are produced?
@@ -205,12 +216,14 @@ impl<'a> Clause<'a> {
         }
     }
 
-    fn accepted(&self, answer: Answer) -> Option<MediaType> {
+    fn accepted(&self, answer: Answer, tables: bool) -> Option<MediaType> {
         let matching = ENCODINGS.iter().filter(|(sub, _)| self.matches(sub));
-        matching.map(|(_, encoding)| *encoding).find_map(|encoding| self.accepted_as(encoding, answer))
+        matching
+            .map(|(_, encoding)| *encoding)
+            .find_map(|encoding| self.accepted_as(encoding, answer, tables))
     }
 
-    fn accepted_as(&self, encoding: Encoding, answer: Answer) -> Option<MediaType> {
+    fn accepted_as(&self, encoding: Encoding, answer: Answer, tables: bool) -> Option<MediaType> {
         let streams = encoding != Encoding::Yaml;
         match self.parameter("stream") {
             None | Some("") => {}
@@ -225,7 +238,8 @@ impl<'a> Clause<'a> {
         }
         let shape = self.shape()?;
         let allowed = match shape {
-            Shape::Whole | Shape::Table(_) => encoding != Encoding::Protobuf,
+            Shape::Whole => encoding != Encoding::Protobuf,
+            Shape::Table(_) => tables && encoding != Encoding::Protobuf,
             Shape::Metadata(_) | Shape::MetadataList(_) => true,
         };
         allowed.then(|| MediaType { encoding, shape, pretty: self.parameter("pretty") == Some("1") })

@@ -4,6 +4,13 @@ use picoshift_machinery::GroupVersionKind;
 use picoshift_machinery::field_error::quote;
 
 use super::node::Node;
+use crate::schema::Schemas;
+
+/// The name that the real server's registry of types has in its errors.
+const SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
+
+/// The group whose server is not the one of the other groups.
+const USERS: &str = "user.openshift.io";
 
 /// Group, version and kind of a document, empty where it says none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +88,29 @@ impl Identity {
     /// `group/version`.
     pub(super) fn api_version(&self) -> String {
         picoshift_machinery::group_version::api_version(&self.group, &self.version)
+    }
+
+    /// Why an object of this kind is none of the kind `wanted`: the real servers know all kinds of their own groups, under
+    /// the old name without a group too, and others not at all.
+    pub(super) fn mismatch(&self, schemas: &Schemas, wanted: GroupVersionKind) -> String {
+        let own = wanted.group;
+        let group = if self.group.is_empty() { own } else { &self.group };
+        // Users are served by a program of their own.
+        let together = (group == USERS) == (own == USERS);
+        let package = |group: &str| group.strip_suffix(".openshift.io").unwrap_or_default().to_owned();
+        if together && schemas.has_kind(&package(group), &self.version, &self.kind) {
+            let (found, version, package) = (&self.kind, &self.version, package(own));
+            return format!(
+                "converting ({version}.{found}) to ({package}.{}): unknown conversion",
+                wanted.kind
+            );
+        }
+        self.not_registered(SCHEME)
+    }
+
+    /// Whether it is `gvk` under its old name, without a group.
+    pub(super) fn is_legacy(&self, gvk: GroupVersionKind) -> bool {
+        self.group.is_empty() && self.version == "v1" && self.kind == gvk.kind
     }
 
     /// The text about a kind that is not known.

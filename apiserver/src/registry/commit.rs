@@ -35,6 +35,21 @@ pub(super) struct Intent<'a> {
     pub(super) current: Option<&'a Current>,
     /// What is to be there; `None` to delete.
     pub(super) object: Option<Object>,
+    /// Whether that is what is there already, with other facts.
+    pub(super) touch: bool,
+}
+
+impl<'a> Intent<'a> {
+    /// Creates, changes or deletes an object.
+    pub(super) fn new(key: &'a Key, current: Option<&'a Current>, object: Option<Object>) -> Self {
+        Self { key, current, object, touch: false }
+    }
+
+    /// Brings the facts of an object up to date.
+    fn touch(key: &'a Key, current: &'a Current) -> Self {
+        let object = Some(current.stored.object.clone());
+        Self { key, current: Some(current), object, touch: true }
+    }
 }
 
 /// A write that was made: what is there afterwards (for a deletion: what was there) and its revision.
@@ -70,6 +85,7 @@ impl Commit {
                 new: Some(&stored.object),
                 computed: Some(&stored.computed),
                 create_revision: Some(record.create_revision),
+                touch: false,
             };
             commit.strategy.committed(planned, record.revision);
         }
@@ -182,7 +198,7 @@ impl Commit {
     /// Stores new facts for an object whose computed part changed; nothing when they are stored already.
     fn touch(&self, key: &Key) -> Result<Touch, StoreError> {
         let Some(current) = self.read(key)? else { return Ok(Touch::Unchanged) };
-        let intent = Intent { key, current: Some(&current), object: Some(current.stored.object.clone()) };
+        let intent = Intent::touch(key, &current);
         {
             let _order = self.order.lock();
             if self.plan(&intent).0.computed == current.stored.computed {
@@ -210,6 +226,7 @@ fn planned<'a>(intent: &'a Intent<'_>) -> Planned<'a> {
         new: intent.object.as_ref(),
         computed: None,
         create_revision: intent.current.map(|current| current.record.create_revision),
+        touch: intent.touch,
     }
 }
 

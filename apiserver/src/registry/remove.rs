@@ -82,7 +82,7 @@ impl Registry {
         let finalizers = finalizers_after(old, propagation);
         if finalizers.is_empty() {
             if !options.dry_run {
-                self.commit.write(Intent { key, current: Some(current), object: None }).await?;
+                self.commit.write(Intent::new(key, Some(current), None)).await?;
             }
             return Ok(gone());
         }
@@ -99,7 +99,7 @@ impl Registry {
             let shown = self.strategy.present(&current.stored);
             return Ok(Deleted::Object(Arc::new(Item::new(resource, shown, current.record.revision))));
         }
-        let intent = Intent { key, current: Some(current), object: Some(object) };
+        let intent = Intent::new(key, Some(current), Some(object));
         if options.dry_run {
             return Ok(Deleted::Object(Arc::new(self.commit.dry_run(&intent, current.record.revision))));
         }

@@ -59,6 +59,8 @@ pub struct Planned<'a> {
     pub computed: Option<&'a Computed>,
     /// Revision that created the object; `None` on create, as it has none yet.
     pub create_revision: Option<Revision>,
+    /// Whether the object stays as it is and only its computed part is written.
+    pub touch: bool,
 }
 
 /// What one stored resource decides for itself; the defaults fit a plain resource.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use picoshift_machinery::field_error::FieldErrorKind;
 use picoshift_machinery::{FieldError, Object, Status};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::fields::{self, Changed};
 use super::metadata;
 use crate::admission::{Operation, Review};
 use crate::object_meta;
-use crate::rest::query::{parse_uint, without_reason};
+use crate::rest::query::{parse_revision, without_reason};
 use crate::rest::{Item, RequestContext, Updated, Updater, WriteOptions};
 use crate::store::Key;
 
@@ -94,7 +95,7 @@ impl Registry {
         if let Some(item) = self.cache.get(namespace, &name) {
             return Err(self.taken(&name, Some(&item)));
         }
-        let intent = Intent { key: &key, current: None, object: Some(object) };
+        let intent = Intent::new(&key, None, Some(object));
         if options.dry_run {
             return Ok(Arc::new(self.commit.dry_run(&intent, 0)));
         }
@@ -158,7 +159,7 @@ impl Registry {
         let version = object.resource_version();
         if !version.is_empty() {
             // It is read, though there is nothing to compare it with.
-            parse_uint(version).map_err(without_reason)?;
+            parse_revision(version).map_err(without_reason)?;
         }
         self.strategy.set_defaults(&mut object);
         match self.create_named(cx, object, Some(updater), options).await {
@@ -188,7 +189,10 @@ impl Registry {
             object.set_metadata("generation", old.generation().unwrap_or(0) + 1);
         }
         let mut errors = object_meta::create(&object, resource.namespaced, object_meta::path_name);
-        errors.extend(object_meta::update(&object, old));
+        // Upstream's registry holds the metadata against the old one and every kind does so again: two causes each.
+        let changed = object_meta::update(&object, old);
+        errors.extend(changed.iter().cloned());
+        errors.extend(changed);
         errors.extend(self.strategy.validate_update(cx, &options.subresource, &mut object, old).await?);
         self.reject(&object, &errors)?;
         // It is the store's to say.
@@ -206,12 +210,12 @@ impl Registry {
         let finished = object.deletion_timestamp().is_some() && object.finalizers().is_empty();
         if finished && !options.dry_run {
             // The last finalizer is gone: this update is the deletion; the answer is the object as updated.
-            let last = Intent { key, current: Some(current), object: Some(object) };
+            let last = Intent::new(key, Some(current), Some(object));
             let last = self.commit.dry_run(&last, current.record.revision);
-            self.commit.write(Intent { key, current: Some(current), object: None }).await?;
+            self.commit.write(Intent::new(key, Some(current), None)).await?;
             return Ok(Arc::new(last));
         }
-        let intent = Intent { key, current: Some(current), object: Some(object) };
+        let intent = Intent::new(key, Some(current), Some(object));
         if options.dry_run {
             return Ok(Arc::new(self.commit.dry_run(&intent, current.record.revision)));
         }
@@ -255,7 +259,10 @@ impl Registry {
                 // The real servers name the resource here, where all other such errors name the kind.
                 Err(Status::invalid(group, plural, name, &[error]))
             }
-            version if version != current.resource_version() => Err(self.modified(name)),
+            version if version != current.resource_version() => {
+                parse_revision(version).map_err(without_reason)?;
+                Err(self.modified(name))
+            }
             _ => Ok(()),
         }
     }
@@ -265,7 +272,11 @@ impl Registry {
             return Ok(());
         }
         let gvk = self.strategy.resource().gvk;
-        Err(Status::invalid(gvk.group, gvk.kind, object.name(), errors))
+        // What kept an object from being looked at comes first.
+        let (mut told, others): (Vec<_>, Vec<_>) =
+            errors.iter().cloned().partition(|error| error.kind == FieldErrorKind::Internal);
+        told.extend(others);
+        Err(Status::invalid(gvk.group, gvk.kind, object.name(), &told))
     }
 }
 

@@ -25,7 +25,7 @@ impl FieldManagers {
         schemas: &Schemas,
         resource: &'static Resource,
     ) -> Result<Self, Mismatch> {
-        let empty = schemas.empty(resource)?;
+        let empty = schemas.empty(resource);
         let r#type =
             types.named(resource.schema).ok_or_else(|| Mismatch(format!("no type {}", resource.schema)))?;
         let writes = |verb: &Verb| matches!(verb, Verb::Create | Verb::Patch | Verb::Update);

@@ -60,7 +60,8 @@ impl Endpoint for Handler {
             }
             Err(status) => {
                 let pretty = query::pretty(&query, user_agent(&parts.headers));
-                (Err(status), Form { pretty, ..Form::default() })
+                let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
+                (Err(status), Form { pretty, media_type, ..Form::default() })
             }
         };
         let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
@@ -106,7 +107,8 @@ impl Handler {
             "watch" => Answer::Watch,
             _ => Answer::One,
         };
-        let media_type = media_type::negotiate(text(headers, &header::ACCEPT), answer)?;
+        let tables = resource.has_tables(&info.subresource);
+        let media_type = media_type::negotiate(text(headers, &header::ACCEPT), answer, tables)?;
         Ok(Form {
             media_type,
             include: query::table_options(query)?,
@@ -123,8 +125,12 @@ impl Handler {
             "" => resource.has(verb),
             name => resource.subresource(name).ok_or_else(Status::no_such_path)?.verbs.contains(&verb),
         };
-        let collection = info.subresource.is_empty() && !named(verb, info);
-        if !info.rest.is_empty() || (collection && !resource.verbs.iter().any(|verb| of_collections(*verb))) {
+        let there = match info.subresource.as_str() {
+            "" if named(verb, info) => resource.has_items(),
+            "" => resource.verbs.iter().any(|verb| of_collections(*verb)),
+            _ => true,
+        };
+        if !there || !info.rest.is_empty() {
             return Err(Status::no_such_path());
         }
         if verb == Verb::Watch && !served && resource.has(Verb::List) {
@@ -177,7 +183,8 @@ impl Handler {
         collector::hide(resource, &call.cx.user, &mut options);
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;
-        Ok(stream::respond(Arc::clone(call.storage), watch, call.form, &options))
+        let (storage, schemas) = (Arc::clone(call.storage), Arc::clone(&self.schemas));
+        Ok(stream::respond(storage, schemas, watch, call.form, &options))
     }
 
     async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -228,8 +235,13 @@ impl Handler {
         let strict = decode::decode_patch(&bytes)?.strict;
         let resource = call.storage.resource();
         let check = |patched: &Object| {
-            let (object, warnings) =
-                self.schemas.check_patched(resource, patched, strict.clone(), parameters.field_validation)?;
+            let (object, warnings) = decode::decode_patched(
+                &self.schemas,
+                resource,
+                patched,
+                strict.clone(),
+                parameters.field_validation,
+            )?;
             for warning in warnings {
                 call.cx.warn(warning);
             }

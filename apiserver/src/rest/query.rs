@@ -108,13 +108,14 @@ pub(super) fn revision(text: &str) -> Result<Option<Revision>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    parse_uint(text)
+    parse_revision(text)
         .map(Some)
-        .map_err(|detail| FieldError::invalid_str("resourceVersion", text, detail).to_string())
+        .map_err(|why| FieldError::invalid_str("resourceVersion", text, why).to_string())
 }
 
-/// A number as Go's `ParseUint` reads it, which takes no sign, and its error.
-pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
+/// A `resourceVersion`. The error is Go's text.
+pub(crate) fn parse_revision(text: &str) -> Result<Revision, String> {
+    // Go's ParseUint takes no sign.
     let parsed =
         if text.starts_with('+') { Err("invalid syntax") } else { text.parse().map_err(|e| reason(&e)) };
     parsed.map_err(|why| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))

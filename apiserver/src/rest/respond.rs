@@ -69,16 +69,17 @@ pub fn item(
     }
     let object = item.object().map_err(Status::internal)?;
     let value = match form.media_type.shape {
-        Shape::Metadata(version) | Shape::MetadataList(version)
-            if form.media_type.encoding == Encoding::Protobuf =>
-        {
+        Shape::Metadata(version) if form.media_type.encoding == Encoding::Protobuf => {
             return Ok(protobuf_answer(code, protobuf::partial_object_metadata(&object, version), form));
         }
         Shape::Whole => object,
-        Shape::Metadata(version) | Shape::MetadataList(version) => partial::metadata_only(&object, version),
+        Shape::Metadata(version) => partial::metadata_only(&object, version),
+        Shape::MetadataList(_) => {
+            return Err(partial::mismatch(storage.resource().gvk.group, object.kind(), false));
+        }
         Shape::Table(version) => {
             let options = TableOptions { version, include: form.include };
-            let metadata = list_metadata(&item.revision.to_string(), "", None);
+            let metadata = list_metadata(object.resource_version(), "", None);
             wrap(table::table(storage, &[object], &metadata, options, true))
         }
     };
@@ -97,9 +98,7 @@ pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Bo
     let metadata = list_metadata(&version, &list.continue_token, list.remaining);
     let objects = objects(&list.items)?;
     let value = match form.media_type.shape {
-        Shape::Metadata(meta) | Shape::MetadataList(meta)
-            if form.media_type.encoding == Encoding::Protobuf =>
-        {
+        Shape::MetadataList(meta) if form.media_type.encoding == Encoding::Protobuf => {
             let list_meta = protobuf::ListMeta {
                 resource_version: &version,
                 continue_token: &list.continue_token,
@@ -116,8 +115,10 @@ pub fn list(storage: &dyn Storage, list: List, form: Form) -> Result<Response<Bo
             value.0.insert("items".to_owned(), items.into());
             value
         }
-        Shape::Metadata(version) | Shape::MetadataList(version) => {
-            partial::metadata_list(&objects, metadata, version)
+        Shape::MetadataList(version) => partial::metadata_list(&objects, metadata, version),
+        Shape::Metadata(_) => {
+            let resource = storage.resource();
+            return Err(partial::mismatch(resource.gvk.group, &resource.list_kind(), true));
         }
         Shape::Table(version) => {
             let options = TableOptions { version, include: form.include };
@@ -146,11 +147,13 @@ fn wrap(value: Value) -> Object {
     Object::from_value(value).unwrap_or_default()
 }
 
-/// A list's metadata.
+/// A list's metadata, or what a table of one object has of it; some lists have no `version`.
 #[must_use]
 pub fn list_metadata(version: &str, continue_token: &str, remaining: Option<u64>) -> Map<String, Value> {
     let mut metadata = Map::new();
-    metadata.insert("resourceVersion".to_owned(), version.into());
+    if !version.is_empty() {
+        metadata.insert("resourceVersion".to_owned(), version.into());
+    }
     if !continue_token.is_empty() {
         metadata.insert("continue".to_owned(), continue_token.into());
     }

@@ -20,6 +20,7 @@ use super::partial;
 use super::respond::{Form, list_metadata};
 use super::storage::{Storage, Watch, WatchEvent};
 use super::table::{self, TableOptions};
+use crate::schema::Schemas;
 use crate::store::Revision;
 
 /// A watch without `timeoutSeconds` lasts between one and two of these (`--min-request-timeout`).
@@ -35,8 +36,14 @@ pub fn with_timeout(options: &mut ListOptions) {
 }
 
 /// The answer to a watch; ends cleanly when the time is over or the events end.
-pub fn respond(storage: Arc<dyn Storage>, watch: Watch, form: Form, options: &ListOptions) -> Response<Body> {
-    let mut encoder = Encoder { storage, form, with_columns: true };
+pub fn respond(
+    storage: Arc<dyn Storage>,
+    schemas: Arc<Schemas>,
+    watch: Watch,
+    form: Form,
+    options: &ListOptions,
+) -> Response<Body> {
+    let mut encoder = Encoder { storage, schemas, form, with_columns: true };
     let content_type = form.media_type.content_type(Answer::Watch);
     // A watch lasts hours at most; the bound keeps the addition from overflowing.
     let seconds = options.timeout_seconds.unwrap_or(LAST_AT_LEAST).min(1 << 31);
@@ -48,6 +55,7 @@ pub fn respond(storage: Arc<dyn Storage>, watch: Watch, form: Form, options: &Li
 
 struct Encoder {
     storage: Arc<dyn Storage>,
+    schemas: Arc<Schemas>,
     form: Form,
     /// Tables say their columns once, in the first event.
     with_columns: bool,
@@ -82,11 +90,11 @@ impl Encoder {
             return;
         }
         let Ok(object) = item.object() else { return };
-        let shown = self.shaped(object, item.revision);
+        let shown = self.shaped(object);
         self.frame(out, kind, &shown);
     }
 
-    fn shaped(&mut self, object: Object, revision: Revision) -> Object {
+    fn shaped(&mut self, object: Object) -> Object {
         match self.form.media_type.shape {
             Shape::Whole => object,
             Shape::Metadata(version) | Shape::MetadataList(version) => {
@@ -94,7 +102,7 @@ impl Encoder {
             }
             Shape::Table(version) => {
                 let options = TableOptions { version, include: self.form.include };
-                let metadata = list_metadata(&revision.to_string(), "", None);
+                let metadata = list_metadata(object.resource_version(), "", None);
                 let with_columns = std::mem::take(&mut self.with_columns);
                 let table = table::table(&*self.storage, &[object], &metadata, options, with_columns);
                 Object::from_value(table).unwrap_or_default()
@@ -108,19 +116,19 @@ impl Encoder {
         if initial_events_end {
             metadata.insert("annotations".to_owned(), json!({ INITIAL_EVENTS_END: "true" }));
         }
-        let gvk = self.storage.resource().gvk;
-        let mut object = Object::new(&gvk.api_version(), gvk.kind);
+        // As the real one: an object in which nothing else is set.
+        let mut object = self.schemas.empty(self.storage.resource());
         object.0.insert("metadata".to_owned(), metadata.into());
         match self.form.media_type.shape {
             Shape::Table(_) => {
-                let mut table = self.shaped(object.clone(), revision);
+                let mut table = self.shaped(object);
                 // The row's object tells the client which bookmark it is.
                 if initial_events_end {
                     table.set_metadata("annotations", json!({ INITIAL_EVENTS_END: "true" }));
                 }
                 table
             }
-            _ => self.shaped(object, revision),
+            _ => self.shaped(object),
         }
     }
 

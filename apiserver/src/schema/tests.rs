@@ -155,7 +155,9 @@ fn check_obeys_field_validation() {
          unknown field \"spec.b\""
     );
     let patched = object();
-    let status = schemas.check_patched(&ROUTES, &patched, Vec::new(), FieldValidation::Strict).unwrap_err();
+    let status =
+        crate::decode::decode_patched(&schemas, &ROUTES, &patched, Vec::new(), FieldValidation::Strict)
+            .unwrap_err();
     assert_eq!(status.code, 422);
     assert!(
         status.message.starts_with(" \"\" is invalid: patch: Invalid value: \"{\\\"spec\\\""),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{Answer, Encoding, MediaType, MetaVersion, Shape, negotiate};
 
 fn accepted(header: &str, answer: Answer) -> (Encoding, Shape) {
-    let found = negotiate(Some(header), answer).unwrap();
+    let found = negotiate(Some(header), answer, true).unwrap();
     (found.encoding, found.shape)
 }
 
@@ -14,13 +14,13 @@ const PARTIAL: &str = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 #[test]
 fn plain_headers() {
     for header in [None, Some(""), Some("*/*"), Some("application/json"), Some("application/json, */*")] {
-        assert_eq!(negotiate(header, Answer::One).unwrap(), MediaType::default());
+        assert_eq!(negotiate(header, Answer::One, true).unwrap(), MediaType::default());
     }
     assert_eq!(accepted("application/yaml", Answer::One), (Encoding::Yaml, Shape::Whole));
     // What library-go's clients send: protobuf is passed over.
     let header = "application/vnd.kubernetes.protobuf,application/json";
     assert_eq!(accepted(header, Answer::List), (Encoding::Json, Shape::Whole));
-    assert!(negotiate(Some("application/json;pretty=1"), Answer::One).unwrap().pretty);
+    assert!(negotiate(Some("application/json;pretty=1"), Answer::One, true).unwrap().pretty);
     assert_eq!(accepted("application/json;stream=watch", Answer::Watch), (Encoding::Json, Shape::Whole));
 }
 
@@ -30,7 +30,7 @@ fn metadata_clients_get_protobuf() {
         format!("application/vnd.kubernetes.protobuf;{PARTIAL},application/json;{PARTIAL},application/json");
     let shape = Shape::Metadata(MetaVersion::V1);
     assert_eq!(accepted(&header, Answer::Watch), (Encoding::Protobuf, shape));
-    let found = negotiate(Some(&header), Answer::Watch).unwrap();
+    let found = negotiate(Some(&header), Answer::Watch, true).unwrap();
     assert_eq!(found.content_type(Answer::Watch), "application/vnd.kubernetes.protobuf;stream=watch");
     let header = "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io";
     assert_eq!(accepted(header, Answer::List), (Encoding::Json, Shape::MetadataList(MetaVersion::V1beta1)));
@@ -56,21 +56,21 @@ fn quality_and_precision_order_the_clauses() {
 
 #[test]
 fn what_cannot_be_served_is_refused_in_the_servers_words() {
-    let status = negotiate(Some("text/html"), Answer::One).unwrap_err();
+    let status = negotiate(Some("text/html"), Answer::One, true).unwrap_err();
     assert_eq!(
         status.message,
         "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
          application/vnd.kubernetes.protobuf"
     );
     assert!(status.details.is_some());
-    let status = negotiate(Some("application/json;as=Nope;g=x;v=v1"), Answer::One).unwrap_err();
+    let status = negotiate(Some("application/json;as=Nope;g=x;v=v1"), Answer::One, true).unwrap_err();
     assert_eq!((status.code, status.reason.as_str()), (406, "NotAcceptable"));
     assert_eq!(
         status.message,
         "only the following media types are accepted: application/json, application/yaml, \
          application/vnd.kubernetes.protobuf"
     );
-    let status = negotiate(Some("application/yaml"), Answer::Watch).unwrap_err();
+    let status = negotiate(Some("application/yaml"), Answer::Watch, true).unwrap_err();
     assert!(
         status
             .message
@@ -84,11 +84,11 @@ proptest! {
         "(application|text|\\*)/(json|yaml|\\*|vnd.kubernetes.protobuf|html)(;(q=0\\.[0-9]|as=[A-Za-z]{1,5}|v=v1|g=x))?", 0..6),
         at in 0usize..6, answer in prop_oneof![Just(Answer::One), Just(Answer::List), Just(Answer::Watch)]) {
         clauses.insert(at.min(clauses.len()), "*/*".to_owned());
-        prop_assert!(negotiate(Some(&clauses.join(",")), answer).is_ok());
+        prop_assert!(negotiate(Some(&clauses.join(",")), answer, true).is_ok());
     }
 
     #[test]
     fn no_header_panics(header in "\\PC{0,60}") {
-        let _ = negotiate(Some(&header), Answer::List);
+        let _ = negotiate(Some(&header), Answer::List, true);
     }
 }

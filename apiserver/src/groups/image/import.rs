@@ -23,7 +23,6 @@ pub(super) use self::storage::{ImageStreamImports, Parts};
 use picoshift_machinery::GroupVersionKind;
 
 use super::GROUP;
-use crate::resource::column::NAME;
 use crate::resource::{Resource, Verb};
 
 /// `imagestreamimports`.
@@ -36,7 +35,7 @@ pub static IMAGE_STREAM_IMPORTS: Resource = Resource {
     short_names: &[],
     categories: &[],
     subresources: &[],
-    columns: &[NAME],
+    columns: &[],
     field_labels: &[],
     garbage_collected: true,
     schema: "com.github.openshift.api.image.v1.ImageStreamImport",

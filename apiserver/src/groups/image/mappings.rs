@@ -35,10 +35,6 @@ impl Storage for Mappings {
         &IMAGE_STREAM_MAPPINGS
     }
 
-    fn row(&self, object: &Object) -> Vec<Value> {
-        vec![object.name().into()]
-    }
-
     async fn create(
         &self,
         cx: &RequestContext,
@@ -50,6 +46,7 @@ impl Storage for Mappings {
         let resource = &IMAGE_STREAM_MAPPINGS;
         let review = Review { operation: Operation::Create, object: &object, old: None, resource };
         self.admission.mutate(cx, &review).await?;
+        object_meta::check_generated(&object)?;
         let image = self.image(&mut object)?;
         let errors = validate(&object, &image);
         if !errors.is_empty() {
@@ -57,7 +54,11 @@ impl Storage for Mappings {
         }
         let review = Review { operation: Operation::Create, object: &object, old: None, resource };
         self.admission.validate(cx, &review).await?;
-        let stream = self.access.stream(namespace, object.name()).await?;
+        let stream = self.access.stream(namespace, object.name()).await.map_err(|status| {
+            // As upstream: it is the mapping that is not found.
+            let lost = status.is("NotFound");
+            if lost { Status::not_found(GROUP, resource.plural, object.name()) } else { status }
+        })?;
         let (made, created) = self.access.create_image(&cx.user, image.clone(), options.dry_run).await?;
         let mut reference = made.str_at(&["dockerImageReference"]).to_owned();
         if !created {

@@ -171,7 +171,7 @@ async fn a_stream_lives_as_recorded() {
     fixture.post("imagestreammappings", "demo", &mapping).await.unwrap();
     assert_eq!(fixture.get("demo/app").await, now);
     let missing = fixture.post("imagestreammappings", "other", &mapping).await.unwrap_err();
-    assert_eq!(missing.message, "imagestreams.image.openshift.io \"app\" not found");
+    assert_eq!(missing.message, "imagestreammappings.image.openshift.io \"app\" not found");
 
     status_patch(&fixture, &recorded).await;
 }

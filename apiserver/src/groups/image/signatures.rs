@@ -31,10 +31,6 @@ impl Storage for Signatures {
         &IMAGE_SIGNATURES
     }
 
-    fn row(&self, object: &Object) -> Vec<Value> {
-        vec![object.name().into()]
-    }
-
     async fn create(
         &self,
         cx: &RequestContext,

@@ -23,7 +23,6 @@ use picoshift_machinery::{Object, Status, UserInfo};
 use serde_json::Value;
 
 use self::resolve::Resolver;
-use self::secrets::Secrets;
 pub(super) use self::strategy::INTERNAL;
 use self::strategy::StreamStrategy;
 use super::GROUP;
@@ -37,6 +36,7 @@ use crate::rest::{
     DeleteOptions, Deleted, GetOptions, Item, List, ListOptions, RequestContext, Storage, Updated, Updater,
     Watch, WriteOptions,
 };
+use crate::secrets::Secrets;
 use crate::store::{Engine, StoreError};
 
 /// Loads the streams. `hostnames` are those of the cluster's registry.
@@ -107,7 +107,10 @@ impl Storage for Streams {
     async fn get(&self, cx: &RequestContext, name: &str, options: &GetOptions) -> Result<Arc<Item>, Status> {
         match cx.info.subresource.as_str() {
             // Of the namespace, whatever stream is named.
-            "secrets" => self.secrets.list(&cx.info.namespace).await.map(Arc::new),
+            "secrets" => {
+                let all = self.secrets.list(&cx.info.namespace).await?;
+                Ok(Arc::new(secrets::answer(&all)))
+            }
             "layers" => {
                 let stream = self.streams.get(cx, name, options).await?;
                 layers::of(&stream, &self.images).await.map(Arc::new)

@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picoshift_machinery::status::{Cause, Details};
 use picoshift_machinery::{Object, Status, UserInfo};
-use rand::RngExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -16,6 +15,7 @@ use super::storage::{shown, shown_dry};
 use super::visibility::{Source, Visibility};
 use super::{PROJECT_REQUESTS, PROJECTS, validation};
 use crate::authz::{Attributes, Authorizer, Decision};
+use crate::object_meta;
 use crate::resource::Resource;
 use crate::rest::options::Propagation;
 use crate::rest::{
@@ -25,11 +25,6 @@ use crate::rest::{
 const GROUP: &str = "project.openshift.io";
 const RESERVED_NAMES: [&str; 3] = ["openshift", "kubernetes", "kube"];
 const RESERVED_PREFIXES: [&str; 3] = ["openshift-", "kubernetes-", "kube-"];
-/// What generated names end with: letters and digits that form no words.
-const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-const SUFFIX_LENGTH: usize = 5;
-/// Longest part of a generated name that comes from the request.
-const PREFIX_MAX: usize = 58;
 
 /// How long a new project's answer waits for its admin to be one for kube-apiserver too.
 const EFFECTIVE_WITHIN: Duration = Duration::from_secs(3);
@@ -77,10 +72,10 @@ impl Storage for ProjectRequests {
     async fn create(
         &self,
         cx: &RequestContext,
-        mut request: Object,
+        request: Object,
         options: &WriteOptions,
     ) -> Result<Arc<Item>, Status> {
-        generate_name(&mut request);
+        object_meta::check_generated(&request)?;
         check(&request)?;
         let work = Work {
             visibility: self.visibility.clone(),
@@ -187,20 +182,6 @@ fn denied(message: Option<&str>) -> Status {
         }
     }
     status
-}
-
-fn generate_name(request: &mut Object) {
-    let prefix = request.generate_name();
-    if prefix.is_empty() || !request.name().is_empty() {
-        return;
-    }
-    let mut name: String = prefix.chars().take(PREFIX_MAX).collect();
-    let mut rng = rand::rng();
-    for _ in 0..SUFFIX_LENGTH {
-        let at = rng.random_range(0..SUFFIX_LETTERS.len());
-        name.extend(SUFFIX_LETTERS.get(at).map(|b| char::from(*b)));
-    }
-    request.set_metadata("name", name);
 }
 
 /// Whether a project of this name may be requested.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picoshift_machinery::status::Details;
 use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
@@ -122,13 +121,15 @@ impl Storage for Projects {
         loop {
             let current = self.api.namespace(name).await?;
             let old = render::project(current.clone());
+            // Who owns what of a Namespace is kube-apiserver's to note, and so the writer of it is this server.
             let new = match updater.apply(Some(&old), &|_| ()) {
-                Some(applied) => applied?,
-                None => {
-                    let mut new = updater.update(&old)?;
-                    options.track(Some(&old), &mut new);
+                Some(applied) => {
+                    let mut new = applied?;
+                    let owners = old.at(&["metadata", "managedFields"]).cloned();
+                    new.set_metadata("managedFields", owners.unwrap_or_default());
                     new
                 }
+                None => updater.update(&old)?,
             };
             let new = render::without_namespace(new);
             let errors = validation::update(&new, &old);
@@ -156,14 +157,7 @@ impl Storage for Projects {
         if let (false, Ok(revision)) = (options.dry_run, answer.resource_version().parse()) {
             self.settle(revision).await;
         }
-        let uid = if answer.kind() == "Status" { answer.str_at(&["details", "uid"]) } else { answer.uid() };
-        Ok(Deleted::Gone(Some(Details {
-            name: name.to_owned(),
-            group: PROJECTS.gvk.group.to_owned(),
-            kind: PROJECTS.plural.to_owned(),
-            uid: uid.to_owned(),
-            ..Details::default()
-        })))
+        Ok(Deleted::Gone(None))
     }
 }
 

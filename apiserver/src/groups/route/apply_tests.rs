@@ -89,8 +89,13 @@ impl Fixture {
         let headers = http::HeaderMap::from_iter([(http::header::CONTENT_TYPE, kind)]);
         let patch = parse(&headers, patch.to_string().as_bytes()).unwrap();
         let check = |patched: &Object| {
-            let checked =
-                self.schemas.check_patched(&ROUTES, patched, Vec::new(), FieldValidation::Strict)?;
+            let checked = crate::decode::decode_patched(
+                &self.schemas,
+                &ROUTES,
+                patched,
+                Vec::new(),
+                FieldValidation::Strict,
+            )?;
             Ok(checked.0)
         };
         let updater = PatchUpdater::new(patch, check);

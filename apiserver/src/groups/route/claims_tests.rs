@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::strategy::RouteStrategy;
-use super::tests::Rules;
+use super::tests::strategy_at;
 use crate::registry::strategy::{Computed, Planned, Stored, Strategy as _};
 use crate::store::{Key, Revision};
 
@@ -40,7 +40,7 @@ enum Op {
 }
 
 fn new_strategy() -> RouteStrategy {
-    RouteStrategy::new(Arc::new(Rules { denied: &[] }), DOMAIN)
+    strategy_at(DOMAIN, &[])
 }
 
 fn key(namespace: &str, name: &str) -> Key {
@@ -85,6 +85,7 @@ impl World {
             new: object.as_ref(),
             computed: None,
             create_revision: old.as_ref().map(|(_, created)| *created),
+            touch: false,
         };
         let plan = self.strategy.plan(write, &self.revision.to_string());
         self.revision += 1;
@@ -108,6 +109,7 @@ impl World {
             new: Some(&stored.object),
             computed: None,
             create_revision: Some(created),
+            touch: false,
         };
         let plan = strategy.plan(write, "later");
         assert!(plan.affected.is_empty(), "a write that changes nothing affects nobody");
@@ -183,6 +185,7 @@ impl World {
                 new: Some(&stored.object),
                 computed: None,
                 create_revision: Some(*created),
+                touch: false,
             };
             rebuilt.committed(write, self.revision);
         }

@@ -5,10 +5,16 @@ use picoshift_machinery::{FieldError, Object, names};
 use super::view::View;
 use super::{ALLOW_NON_DNS_HOST, HOST_GENERATED};
 
-/// Gives a route without host and subdomain its host, with the annotation that says so. A wildcard route gets none.
+/// Gives a route without host and subdomain its host, with the annotation that says so. A wildcard route gets none, and
+/// neither does one without a name.
 pub(super) fn allocate(object: &mut Object, domain: &str) {
     let view = View(object);
-    if view.wildcard_policy() == "Subdomain" || !view.host().is_empty() || !view.subdomain().is_empty() {
+    let nameless = object.name().is_empty();
+    if nameless
+        || view.wildcard_policy() == "Subdomain"
+        || !view.host().is_empty()
+        || !view.subdomain().is_empty()
+    {
         return;
     }
     let host = format!("{}-{}.{domain}", object.name().replace('.', "-"), object.namespace());

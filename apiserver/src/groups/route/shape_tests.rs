@@ -77,7 +77,7 @@ proptest! {
         });
         let key = Key::from("routes.route.openshift.io/demo/web");
         let stored = Stored { object: old, computed: Computed::default() };
-        let write = Planned { key: &key, old: Some(&stored), new: Some(&object), computed: None, create_revision: Some(1) };
+        let write = Planned { key: &key, old: Some(&stored), new: Some(&object), computed: None, create_revision: Some(1), touch: false };
         let computed = strategy.plan(write, "t").computed;
         strategy.committed(write, 2);
         strategy.row(&strategy.present(&Stored { object, computed }));
@@ -91,7 +91,7 @@ proptest! {
         object.0.insert("status".to_owned(), json!({"ingress": list}));
         strategy.set_defaults(&mut object);
         let key = Key::from("routes.route.openshift.io/demo/web");
-        let write = Planned { key: &key, old: None, new: Some(&object), computed: None, create_revision: None };
+        let write = Planned { key: &key, old: None, new: Some(&object), computed: None, create_revision: None, touch: false };
         let computed = strategy.plan(write, "t").computed;
         let stored = Stored { object, computed };
         let mut shown = strategy.present(&stored);

@@ -10,27 +10,35 @@ use serde_json::{Value, json};
 use super::claims::Claims;
 use super::columns::{self, ROUTES};
 use super::status::{self, Facts, Request};
+use super::tls::Sources;
 use super::view::View;
 use super::{defaults, host, permission, validation};
 use crate::authz::Authorizer;
 use crate::registry::strategy::{Computed, Plan, Planned, Stored, Strategy};
 use crate::resource::Resource;
 use crate::rest::RequestContext;
+use crate::secrets::SecretTypes;
 use crate::store::Revision;
 
 /// The strategy of `routes`.
 pub struct RouteStrategy {
     authorizer: Arc<dyn Authorizer>,
+    secrets: Arc<dyn SecretTypes>,
     domain: String,
     claims: RwLock<Claims>,
 }
 
 impl RouteStrategy {
     /// A strategy without any route yet. `ingress_domain` is the suffix of generated hosts (`apps.<cluster>`) and the
-    /// domain of the `default` router; the authorizer answers who may choose hosts and certificates.
+    /// domain of the `default` router; the authorizer answers who may choose hosts and certificates, `secrets` of which type a
+    /// certificate's secret is.
     #[must_use]
-    pub fn new(authorizer: Arc<dyn Authorizer>, ingress_domain: &str) -> Self {
-        Self { authorizer, domain: ingress_domain.to_owned(), claims: RwLock::default() }
+    pub fn new(authorizer: Arc<dyn Authorizer>, secrets: Arc<dyn SecretTypes>, ingress_domain: &str) -> Self {
+        Self { authorizer, secrets, domain: ingress_domain.to_owned(), claims: RwLock::default() }
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources { authorizer: &*self.authorizer, secrets: &*self.secrets }
     }
 
     fn request(&self, write: Planned<'_>, object: &Object) -> Request {
@@ -81,7 +89,7 @@ impl Strategy for RouteStrategy {
         if errors.is_empty() {
             host::allocate(object, &self.domain);
         }
-        errors.extend(validation::create(&*self.authorizer, object).await);
+        errors.extend(validation::create(self.sources(), object).await);
         Ok(errors)
     }
 
@@ -96,7 +104,7 @@ impl Strategy for RouteStrategy {
             return Ok(validation::update_status(object));
         }
         let mut errors = permission::update(&*self.authorizer, cx, object, old).await;
-        errors.extend(validation::update(&*self.authorizer, object, old).await);
+        errors.extend(validation::update(self.sources(), object, old).await);
         Ok(errors)
     }
 

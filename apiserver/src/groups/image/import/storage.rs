@@ -17,6 +17,7 @@ use crate::admission::{Admission, Operation, Review};
 use crate::authz::{Attributes, Authorizer, Decision};
 use crate::groups::image::columns::IMAGE_STREAMS;
 use crate::groups::image::{Access, GROUP, Part, streams};
+use crate::object_meta;
 use crate::oci::{Client, Keyring};
 use crate::registry::metadata::now;
 use crate::resource::Resource;
@@ -50,17 +51,14 @@ impl Storage for ImageStreamImports {
         &IMAGE_STREAM_IMPORTS
     }
 
-    fn row(&self, object: &Object) -> Vec<Value> {
-        vec![object.name().into()]
-    }
-
     async fn create(
         &self,
         cx: &RequestContext,
         mut import: Object,
         options: &WriteOptions,
     ) -> Result<Arc<Item>, Status> {
-        let given = Given { version: import.resource_version().to_owned(), uid: import.uid().to_owned() };
+        // The version of the stream that is meant, for those who say one.
+        let given = import.resource_version().to_owned();
         self.begin(cx, &mut import, options).await?;
         let stream = self.stream(cx, import.name(), &given).await?;
         let started = now();
@@ -85,15 +83,9 @@ impl Storage for ImageStreamImports {
         show(&pulled, &mut status);
         import.0.insert("status".to_owned(), status);
         // It is not stored: what shows is what was sent.
-        let version = given.version.parse().unwrap_or(0);
+        let version = given.parse().unwrap_or(0);
         Ok(Arc::new(Item::new(&IMAGE_STREAM_IMPORTS, import, version)))
     }
-}
-
-/// Which stream the caller means.
-struct Given {
-    version: String,
-    uid: String,
 }
 
 impl ImageStreamImports {
@@ -116,6 +108,7 @@ impl ImageStreamImports {
         let resource = &IMAGE_STREAM_IMPORTS;
         let review = Review { operation: Operation::Create, object: &*import, old: None, resource };
         self.0.admission.mutate(cx, &review).await?;
+        object_meta::check_generated(import)?;
         let errors = request::validate(import);
         if !errors.is_empty() {
             return Err(Status::invalid(GROUP, resource.gvk.kind, import.name(), &errors));
@@ -125,19 +118,20 @@ impl ImageStreamImports {
     }
 
     /// The stream, if it is there and the one that is meant.
-    async fn stream(&self, cx: &RequestContext, name: &str, given: &Given) -> Result<Option<Object>, Status> {
+    async fn stream(&self, cx: &RequestContext, name: &str, given: &str) -> Result<Option<Object>, Status> {
         let found = match self.0.access.stream(&cx.info.namespace, name).await {
-            Err(status) if status.is("NotFound") && given.version.is_empty() && given.uid.is_empty() => None,
+            Err(status) if status.is("NotFound") && given.is_empty() => None,
+            // As upstream: it is the import that is not found.
+            Err(status) if status.is("NotFound") => {
+                return Err(Status::not_found(GROUP, IMAGE_STREAM_IMPORTS.plural, name));
+            }
             found => Some(found?),
         };
         let Some(stream) = &found else { return Ok(None) };
         let version = stream.resource_version();
-        if !given.version.is_empty() && given.version != version {
-            let why = format!("the image stream was updated from {:?} to {version:?}", given.version);
+        if !given.is_empty() && given != version {
+            let why = format!("the image stream was updated from {given:?} to {version:?}");
             return Err(Status::conflict(GROUP, "imagestream", name, &why));
-        }
-        if !given.uid.is_empty() && given.uid != stream.uid() {
-            return Err(Status::not_found(GROUP, "imagestream", name));
         }
         Ok(found)
     }

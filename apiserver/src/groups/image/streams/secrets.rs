@@ -1,10 +1,7 @@
 //! `imagestreams/secrets`: the pull secrets of a namespace. Who may get them may read these secrets of the namespace
-//! without a permission for secrets, as in OpenShift; they are read with the server's own identity.
+//! without a permission for secrets, as in OpenShift.
 
-use http::Request;
-use http_body_util::BodyExt;
-use kube::Client;
-use picoshift_machinery::{Object, Status};
+use picoshift_machinery::Object;
 use serde_json::{Value, json};
 
 use crate::groups::image::GROUP;
@@ -15,41 +12,10 @@ use crate::rest::Item;
 const EXCLUDED: &str = "openshift.io/image.excludeSecret";
 const PULL_TYPES: [&str; 2] = ["kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson"];
 
-/// Reads secrets.
-pub(super) struct Secrets {
-    client: Client,
-}
-
-impl Secrets {
-    pub(super) fn new(client: Client) -> Self {
-        Self { client }
-    }
-
-    /// The pull secrets of a namespace.
-    pub(super) async fn list(&self, namespace: &str) -> Result<Item, Status> {
-        let list = self.read(namespace).await?;
-        let revision = list.resource_version().parse().unwrap_or(0);
-        Ok(Item::new(&IMAGE_STREAMS, pull_secrets(&list), revision))
-    }
-
-    async fn read(&self, namespace: &str) -> Result<Object, Status> {
-        let failed =
-            |error: &dyn std::fmt::Display| Status::internal(format_args!("kube-apiserver: {error}"));
-        let request = Request::builder()
-            .uri(format!("/api/v1/namespaces/{namespace}/secrets"))
-            .header("accept", "application/json")
-            .body(kube::client::Body::empty())
-            .map_err(|error| failed(&error))?;
-        let response = self.client.send(request).await.map_err(|error| failed(&error))?;
-        let code = response.status();
-        let bytes = response.into_body().collect().await.map_err(|error| failed(&error))?.to_bytes();
-        if code.is_success() {
-            return Object::from_slice(&bytes).map_err(|error| failed(&error));
-        }
-        // It is the server that was refused, not the caller.
-        let why = String::from_utf8_lossy(&bytes);
-        Err(Status::internal(format_args!("pull secrets cannot be read: {code}: {why}")))
-    }
+/// The pull secrets among all `secrets` of a namespace.
+pub(super) fn answer(secrets: &Object) -> Item {
+    let revision = secrets.resource_version().parse().unwrap_or(0);
+    Item::new(&IMAGE_STREAMS, pull_secrets(secrets), revision)
 }
 
 fn pull_secrets(list: &Object) -> Object {

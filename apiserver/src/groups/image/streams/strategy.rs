@@ -219,10 +219,8 @@ impl Strategy for StreamStrategy {
             ..Facts::default()
         };
         let before = write.old.map(|old| (Facts::read(&old.computed), old));
-        if let Some((had, old)) = &before
-            // Where the status was written, the events that came since are in it already.
-            && old.object.0.get("status") == new.0.get("status")
-        {
+        // Any other write is of the object with its events, so that they are in it already, or were taken out.
+        if let Some((had, _)) = before.as_ref().filter(|_| write.touch) {
             facts.events.clone_from(&had.events);
         }
         let mut folded = new.clone();

@@ -183,6 +183,28 @@ async fn another_registry_is_a_new_revision() {
 }
 
 #[tokio::test]
+async fn a_tag_whose_only_event_came_by_a_touch_can_be_deleted() {
+    let fixture = Fixture::bare().await;
+    fixture.stream("src/base", json!([])).await.unwrap();
+    fixture.stream("a/app", json!([follow("t", "src/base:new"), docker("u", "quay.io/u:1")])).await.unwrap();
+    assert_eq!(history(&fixture.get("a/app").await, "t"), Vec::<String>::new());
+    fixture.change("src/base", Part::Both, imported("new", "i1")).await.unwrap();
+    assert_eq!(history(&fixture.get("a/app").await, "t"), ["i1"]);
+    // A write of something else keeps it.
+    let label = |stream: &mut Object| stream.set_metadata("labels", json!({"a": "b"}));
+    let labelled = fixture.change("a/app", Part::Spec, label).await.unwrap();
+    assert_eq!(history(&labelled, "t"), ["i1"]);
+
+    fixture.stream("a/other", json!([follow("t", "src/base:later")])).await.unwrap();
+    fixture.change("src/base", Part::Both, imported("later", "i2")).await.unwrap();
+    assert_eq!(history(&fixture.get("a/other").await, "t"), ["i2"]);
+    fixture.delete("imagestreamtags", "a", "other:t").await;
+    assert_eq!(history(&fixture.get("a/other").await, "t"), Vec::<String>::new());
+    let bare = fixture.get("a/other").await;
+    assert!(status_tag(&bare, "t").is_none(), "{}", bare.0["status"]);
+}
+
+#[tokio::test]
 async fn images_of_the_clusters_registry_are_pulled_from_the_following_stream() {
     let fixture = Fixture::new(registry(), &[]).await;
     fixture.stream("src/base", json!([])).await.unwrap();

@@ -30,9 +30,7 @@ impl TagStorage {
         mut object: Object,
         options: &WriteOptions,
     ) -> Result<Arc<Item>, Status> {
-        if object.name().is_empty() && !object.generate_name().is_empty() {
-            return Err(Status::internal("metadata.name was not generated"));
-        }
+        object_meta::check_generated(&object)?;
         self.admit_new(cx, &mut object).await?;
         let options = &options.untracked();
         let name = object.name().to_owned();

@@ -52,22 +52,6 @@ fn a_display_name_has_one_line_as_recorded() {
 }
 
 #[test]
-fn names_are_generated() {
-    let mut asked: Object = serde_json::from_value(json!({"metadata": {"generateName": "gen"}})).unwrap();
-    generate_name(&mut asked);
-    assert_eq!(asked.name().len(), 8);
-    assert_eq!(check(&asked), Ok(()));
-    let mut named: Object =
-        serde_json::from_value(json!({"metadata": {"generateName": "gen", "name": "mine"}})).unwrap();
-    generate_name(&mut named);
-    assert_eq!(named.name(), "mine");
-    let mut long: Object =
-        serde_json::from_value(json!({"metadata": {"generateName": "ä".repeat(100)}})).unwrap();
-    generate_name(&mut long);
-    assert_eq!(long.name().chars().count(), 63);
-}
-
-#[test]
 fn the_template_makes_namespace_and_admin() {
     let namespace = namespace(&request("req1"), "alice");
     let expected = json!({

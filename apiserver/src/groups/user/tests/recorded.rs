@@ -95,6 +95,4 @@ async fn rows_are_the_real_servers() {
     let object = json!({"metadata": {"name": "p:u"}, "providerName": "p", "providerUserName": "u",
         "user": {"name": "carol", "uid": "1"}});
     assert_eq!(row("identities", object), ["p:u", "p", "u", "carol", "1"]);
-    let object = json!({"metadata": {"name": "p:u"}, "identity": {"name": "p:u"}, "user": {"name": "carol", "uid": "1"}});
-    assert_eq!(row(USER_IDENTITY_MAPPINGS.plural, object), ["p:u", "p:u", "carol", "1"]);
 }
