@@ -138,6 +138,7 @@ async fn client_side_apply_becomes_server_side() -> anyhow::Result<()> {
     Ok(())
 }
 
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// A CRD in the shape of a Route, whose answers are kube-apiserver's own.
 const PEER: &str = "peers.apply.picoshift.test";
 
@@ -204,6 +205,7 @@ async fn answers_are_those_of_kube_apiserver() -> anyhow::Result<()> {
         let ours = applied(&admin, &namespace, OUR_KIND, name, query, parts).await?;
         assert_eq!(ours, peer, "step {at}: {query} {parts}");
     }
+    admin.api.delete(&format!("{CRDS}/{PEER}"), &json!({})).await?.expect_code(200)?;
     Ok(())
 }
 
