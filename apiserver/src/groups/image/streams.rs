@@ -148,8 +148,12 @@ impl Storage for Streams {
         }
         let noting = Noting { updater, repository: Mutex::default() };
         let item = self.streams.update(cx, name, &noting, options).await?.into_item();
-        let repository = noting.repository.into_inner();
-        Ok(Updated::Changed(with_repository(item, &repository)?))
+        // An apply sets no repository.
+        let item = match noting.repository.into_inner() {
+            Some(repository) => with_repository(item, &repository)?,
+            None => item,
+        };
+        Ok(Updated::Changed(item))
     }
 
     async fn delete(
@@ -175,14 +179,19 @@ impl Storage for Streams {
 /// shows it, as the real server's does.
 struct Noting<'a> {
     updater: &'a dyn Updater,
-    repository: Mutex<String>,
+    repository: Mutex<Option<String>>,
 }
 
 impl Updater for Noting<'_> {
     fn update(&self, current: &Object) -> Result<Object, Status> {
         let object = self.updater.update(current)?;
-        object.str_at(&["status", "dockerImageRepository"]).clone_into(&mut self.repository.lock());
+        let repository = object.str_at(&["status", "dockerImageRepository"]).to_owned();
+        *self.repository.lock() = Some(repository);
         Ok(object)
+    }
+
+    fn apply(&self, stored: Option<&Object>, strip: &dyn Fn(&mut Object)) -> Option<Result<Object, Status>> {
+        self.updater.apply(stored, strip)
     }
 
     fn retries(&self) -> bool {

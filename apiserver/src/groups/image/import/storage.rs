@@ -59,7 +59,7 @@ impl Storage for ImageStreamImports {
     ) -> Result<Arc<Item>, Status> {
         // The version of the stream that is meant, for those who say one.
         let given = import.resource_version().to_owned();
-        self.begin(cx, &mut import).await?;
+        self.begin(cx, &mut import, options).await?;
         let stream = self.stream(cx, import.name(), &given).await?;
         let started = now();
         let empty = new_stream(&import);
@@ -90,8 +90,13 @@ impl Storage for ImageStreamImports {
 
 impl ImageStreamImports {
     /// Makes the import complete, and refuses a wrong one.
-    async fn begin(&self, cx: &RequestContext, import: &mut Object) -> Result<(), Status> {
-        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"] {
+    async fn begin(
+        &self,
+        cx: &RequestContext,
+        import: &mut Object,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             import.set_metadata(field, Value::Null);
         }
         import.set_metadata("uid", uuid::Uuid::new_v4().to_string());
@@ -99,6 +104,7 @@ impl ImageStreamImports {
         import.set_metadata("namespace", cx.info.namespace.as_str());
         import.0.insert("status".to_owned(), json!({}));
         request::set_defaults(import);
+        options.track(None, import);
         let resource = &IMAGE_STREAM_IMPORTS;
         let review = Review { operation: Operation::Create, object: &*import, old: None, resource };
         self.0.admission.mutate(cx, &review).await?;
