@@ -16,6 +16,7 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::try_join_all;
 use kube::Client;
 use parking_lot::Mutex;
 use picoshift_machinery::request_info::RequestInfo;
@@ -108,8 +109,8 @@ impl Storage for Streams {
         match cx.info.subresource.as_str() {
             // Of the namespace, whatever stream is named.
             "secrets" => {
-                let all = self.secrets.list(&cx.info.namespace).await?;
-                Ok(Arc::new(secrets::answer(&all)))
+                let lists = secrets::TYPES.map(|kind| self.secrets.list(&cx.info.namespace, kind));
+                Ok(Arc::new(secrets::answer(try_join_all(lists).await?)))
             }
             "layers" => {
                 let stream = self.streams.get(cx, name, options).await?;
