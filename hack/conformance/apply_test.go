@@ -96,7 +96,8 @@ func TestControllerRuntimeApply(t *testing.T) {
 	u := newTenant(t)
 	scheme := runtime.NewScheme()
 	must(t, routev1.Install(scheme))
-	live, err := client.New(u.config, client.Options{Scheme: scheme})
+	// Apply configurations have no protobuf form.
+	live, err := client.New(inJSON(u.config), client.Options{Scheme: scheme})
 	must(t, err)
 	must(t, live.Apply(t.Context(), webRoute(u.project, "a"), client.FieldOwner("operator")))
 	var before, after routev1.Route
