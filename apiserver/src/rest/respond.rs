@@ -201,15 +201,26 @@ fn plain_list(storage: &dyn Storage, list: List, gzip: bool) -> Response<Body> {
     }
     let length = length + usize::from(chunks.is_empty());
     let response = with_type(StatusCode::OK, JSON).header(header::CONTENT_LENGTH, length);
-    let mut parts = vec![Bytes::from(head)];
-    for (at, chunk) in chunks.iter().enumerate() {
-        if at > 0 {
-            parts.push(Bytes::from_static(b","));
+    finish(response, body::stream(stream::iter(joined(head, chunks))))
+}
+
+/// A list's bytes, a chunk at a time, each when the client has room for it.
+fn joined(head: String, chunks: Vec<Arc<Chunk>>) -> impl Iterator<Item = Bytes> + Send {
+    const TAIL: &[u8] = b"]}\n";
+    let last = chunks.len().saturating_sub(1);
+    (0..=last).map(move |at| {
+        let start = if at == 0 { head.as_bytes() } else { b"," };
+        let length = chunks.get(at).map_or(0, |chunk| chunk.joined_len());
+        let mut out = BytesMut::with_capacity(start.len() + length + TAIL.len());
+        out.put_slice(start);
+        if let Some(chunk) = chunks.get(at) {
+            chunk.join(&mut out);
         }
-        parts.push(chunk.joined().clone());
-    }
-    parts.push(Bytes::from_static(b"]}\n"));
-    finish(response, body::stream(stream::iter(coalesce(parts))))
+        if at == last {
+            out.put_slice(TAIL);
+        }
+        out.freeze()
+    })
 }
 
 fn compressed_list(head: &str, chunks: &[Arc<Chunk>]) -> Response<Body> {
