@@ -48,10 +48,10 @@ pub struct Args {
     /// What is logged: a level, or directives such as `info,picoshift_apiserver=debug`.
     #[arg(short = 'v', long, default_value = "info")]
     pub log_level: String,
-    /// Reading requests that run at a time; more are answered with 429.
+    /// Reading requests that run at a time; more wait for their turn, and are answered with 429 when that is long.
     #[arg(long, default_value_t = 3000)]
     pub max_requests_inflight: usize,
-    /// Changing requests that run at a time; more are answered with 429.
+    /// Changing requests that run at a time; more wait for their turn, and are answered with 429 when that is long.
     #[arg(long, default_value_t = 1500)]
     pub max_mutating_requests_inflight: usize,
 }

@@ -16,6 +16,7 @@ use crate::authz::CachedAuthorizer;
 
 pub mod chain;
 pub mod endpoints;
+pub mod flow_metrics;
 pub mod in_flight;
 pub mod long_running;
 pub mod metrics;

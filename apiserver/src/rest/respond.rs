@@ -20,8 +20,8 @@ use crate::gzip::{self, Piece};
 use crate::registry::chunk::Chunk;
 use crate::schema::Schemas;
 
-/// Answers of this size and more are compressed for clients that can read it, as kube-apiserver does.
-const COMPRESS_FROM: usize = 128 << 10;
+/// Answers larger than this are compressed for clients that can read it, to whatever verb, as kube-apiserver does.
+const PLAIN_UP_TO: usize = 128 << 10;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -196,7 +196,7 @@ fn plain_list(storage: &dyn Storage, list: List, gzip: bool) -> Response<Body> {
         Items::Picked(items) => vec![Arc::new(Chunk::new(items))],
     };
     let length = head.len() + chunks.iter().map(|chunk| chunk.joined_len() + 1).sum::<usize>() + 2;
-    if gzip && length >= COMPRESS_FROM {
+    if gzip && length > PLAIN_UP_TO {
         return compressed_list(&head, &chunks);
     }
     let length = length + usize::from(chunks.is_empty());
@@ -300,7 +300,7 @@ fn newline_after(mut bytes: Vec<u8>) -> Bytes {
 
 fn bytes(code: StatusCode, content_type: HeaderValue, content: Bytes, gzip: bool) -> Response<Body> {
     let response = with_type(code, content_type);
-    if gzip && content.len() >= COMPRESS_FROM {
+    if gzip && content.len() > PLAIN_UP_TO {
         let piece = Piece::deflate(&content);
         let member = gzip::member([&piece]).concat();
         let response = response

@@ -20,7 +20,7 @@ use picoshift_machinery::user_info::MASTERS;
 use picoshift_machinery::{Status, UserInfo};
 use tokio::time::timeout;
 
-use super::in_flight::{InFlight, Kind, Place};
+use super::in_flight::{InFlight, Kind, Place, Refused as NoPlace};
 use super::long_running::{IMPORT_TIME, is_import, until_drained};
 use super::metrics::Target;
 use super::query::Query;
@@ -31,6 +31,9 @@ use crate::authz::{Attributes, Decision, forbidden, projects_webhook};
 use crate::rest::RequestContext;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// The part of a request's time for which it may wait for its turn, as upstream's.
+const WAITING_PART: u32 = 4;
 
 /// The way of a request.
 pub struct Chain {
@@ -47,11 +50,10 @@ struct Seen {
     watch: bool,
     /// Whether it may last longer than other requests: a watch, or an import that waits for registries.
     long: bool,
+    /// How long it may wait for its turn.
+    patience: Duration,
     user: Option<Arc<UserInfo>>,
 }
-
-/// There is no place for a request.
-struct Full;
 
 impl Chain {
     /// A chain of `parts`.
@@ -86,14 +88,13 @@ impl Chain {
         let time = match query.time() {
             Ok(_) if seen.long => IMPORT_TIME,
             Ok(asked) => asked.map_or(self.request_time, |asked| asked.min(self.request_time)),
-            Err(why) => return respond::status(&Status::bad_request(why)),
-        };
-        match timeout(time, self.admitted(connection, request, info, seen)).await {
-            Ok(response) => response,
-            Err(_) => {
-                respond::status(&Status::timeout("request did not complete within the allotted timeout", 0))
+            Err(why) => {
+                return respond::negotiated(&Status::bad_request(why), request.headers().get(ACCEPT));
             }
-        }
+        };
+        seen.patience = time / WAITING_PART;
+        let answer = timeout(time, self.admitted(connection, request, info, seen)).await;
+        answer.unwrap_or_else(|_| respond::timed_out())
     }
 
     /// From authentication on.
@@ -122,7 +123,7 @@ impl Chain {
                 Err(Refused::Forbidden(status)) => return respond::forbidden(&status, accept.as_ref()),
                 Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
             };
-        let Ok(place) = self.place(&identity, &info, seen.long) else {
+        let Ok(place) = self.place(&identity, &info, seen).await else {
             return respond::too_many_requests();
         };
         if !info.is_resource && info.path == projects_webhook::PATH {
@@ -141,27 +142,38 @@ impl Chain {
         let cx = RequestContext::new(Arc::clone(&identity.user), info).carrying(carried);
         let response = self.dispatch(cx, request).await;
         if seen.watch && response.status() == StatusCode::OK {
-            return response.map(|body| until_drained(body, &self.drain, place));
+            let panics = self.parts.metrics.panics.clone();
+            return response.map(|body| until_drained(body, &self.drain, place, panics));
         }
         response
     }
 
-    /// A place among the running requests, or 429. Members of `system:masters` are never turned away.
-    fn place(&self, identity: &Identity, info: &RequestInfo, long: bool) -> Result<Option<Place>, Full> {
+    /// A place among the running requests, or 429. Members of `system:masters` are never turned away, and neither is
+    /// who asks for their permissions on behalf of kube-apiserver: others wait for that answer.
+    async fn place(
+        &self,
+        identity: &Identity,
+        info: &RequestInfo,
+        seen: &Seen,
+    ) -> Result<Option<Place>, NoPlace> {
         if !info.is_resource && own_paths::PROBES.iter().any(|probe| info.path.starts_with(probe)) {
             return Ok(None);
         }
         let kind = match info.verb.as_str() {
-            _ if long => Kind::LongRunning,
+            _ if seen.long => Kind::LongRunning,
             "get" | "list" | "head" | "options" => Kind::ReadOnly,
             _ => Kind::Mutating,
         };
-        let place = self.in_flight.enter(kind, identity.user.in_group(MASTERS));
-        if place.is_none() {
+        let user = &identity.user;
+        let must = user.in_group(MASTERS)
+            || (!info.is_resource
+                && info.path == projects_webhook::PATH
+                && user.name == projects_webhook::CLIENT);
+        let place = self.in_flight.enter(kind, &user.name, must, seen.patience).await;
+        if place.is_err() {
             self.parts.metrics.dropped.inc();
-            return Err(Full);
         }
-        Ok(place)
+        place.map(Some)
     }
 
     async fn dispatch(&self, cx: RequestContext, request: Request<Incoming>) -> Response<Body> {

@@ -85,6 +85,20 @@ pub fn too_many_requests() -> Response<Body> {
     response
 }
 
+/// 504: the request's time is over. As the generic API server writes it: a bare status, said to be text.
+#[must_use]
+pub fn timed_out() -> Response<Body> {
+    let status = Status::timeout("request did not complete within the allotted timeout", 0);
+    let mut value = status.to_value();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|field, _| field != "kind" && field != "apiVersion");
+    }
+    let mut response = json(status.http_code(), &value);
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    response
+}
+
 /// The head of a response without its body, for HEAD.
 #[must_use]
 pub fn head_only(response: Response<Body>) -> Response<Body> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
@@ -61,6 +61,11 @@ impl Endpoint for Echo {
             _ => {}
         }
         if cx.info.verb == "watch" {
+            if cx.info.namespace == "panics" {
+                let events =
+                    stream::iter([Bytes::from("event\n")]).chain(stream::poll_fn(|_| panic!("in a stream")));
+                return Response::new(body::stream(events));
+            }
             let events = stream::iter([Bytes::from("event\n")]).chain(stream::pending());
             return Response::new(body::stream(events));
         }
@@ -309,7 +314,67 @@ async fn refusals_are_the_real_ones() {
         jane.send_request(get("/apis/route.openshift.io/v1/namespaces/ns/routes/forever?timeout=10ms"));
     let late = late.await.unwrap();
     assert_eq!(late.status(), 504);
-    assert_eq!(value(late).await["message"], "Timeout: request did not complete within the allotted timeout");
+    assert_eq!(late.headers()["content-type"], "text/plain; charset=utf-8");
+    let message = "Timeout: request did not complete within the allotted timeout";
+    let status = json!({"metadata": {}, "status": "Failure", "message": message, "reason": "Timeout",
+        "details": {}, "code": 504});
+    assert_eq!(value(late).await, status);
+}
+
+#[tokio::test]
+async fn the_time_of_a_request_is_limited_also_while_it_waits_for_its_turn() {
+    let world = start(|settings| {
+        settings.max_in_flight = 1;
+        settings.request_time = Duration::from_secs(2);
+    })
+    .await;
+    let mut jane = world.as_user("jane").await;
+    let slow = tokio::spawn(jane.send_request(route("slow")));
+    drop(world.echo.started.acquire().await);
+    let turned = jane.send_request(route("a?timeout=40ms")).await.unwrap();
+    assert_eq!(turned.status(), 429, "it waits for a part of its time only");
+    let watch =
+        jane.send_request(get("/apis/route.openshift.io/v1/routes?watch=1&timeout=1ns")).await.unwrap();
+    assert_eq!(watch.status(), 200, "a watch has no such time");
+    assert_eq!(slow.await.unwrap().unwrap().status(), 504);
+    assert_eq!(
+        jane.send_request(route("a?timeout=1h")).await.unwrap().status(),
+        200,
+        "the place is free again"
+    );
+}
+
+#[tokio::test]
+async fn a_panic_ends_its_own_request_only_and_is_counted() {
+    let world = start(|_| {}).await;
+    let mut jane = world.as_user("jane").await;
+    let watch =
+        |namespace: &str| get(&format!("/apis/route.openshift.io/v1/namespaces/{namespace}/routes?watch=1"));
+    let mut other = jane.send_request(watch("ns")).await.unwrap();
+    let slow = tokio::spawn(jane.send_request(route("slow")));
+    drop(world.echo.started.acquire().await);
+    for n in 1..20 {
+        let panicked = jane.send_request(route("panic")).await.unwrap();
+        assert_eq!(panicked.status(), 500);
+        let text = text(panicked).await;
+        assert_eq!(text, "This request caused apiserver to panic. Look in the logs for details.\n");
+        let broken = jane.send_request(watch("panics")).await.unwrap();
+        assert_eq!(broken.status(), 200);
+        assert!(broken.into_body().collect().await.is_err(), "no clean end");
+        assert_eq!(world.metrics.panics.get(), 2 * n);
+    }
+    assert_eq!(other.body_mut().frame().await.unwrap().unwrap().into_data().unwrap(), "event\n");
+    world.echo.go.add_permits(1);
+    assert_eq!(slow.await.unwrap().unwrap().status(), 200);
+    let mut one = world.http1(Some(&world.clients.client("jane", &[]))).await;
+    assert_eq!(one.send_request(route("panic")).await.unwrap().status(), 500);
+    assert_eq!(one.send_request(route("a")).await.unwrap().status(), 200, "the connection goes on");
+    // The head may not be out yet.
+    if let Ok(broken) = one.send_request(watch("panics")).await {
+        assert!(broken.into_body().collect().await.is_err());
+    }
+    assert_eq!(jane.send_request(route("a")).await.unwrap().status(), 200);
+    assert_eq!(world.metrics.long_running.get(), 1, "the places are free again");
 }
 
 #[tokio::test]
@@ -397,8 +462,9 @@ async fn too_much_at_a_time_is_429_but_not_for_masters_probes_and_watches() {
     let slow = jane.send_request(route("slow"));
     let slow = tokio::spawn(slow);
     drop(world.echo.started.acquire().await);
-    let full = jane.send_request(route("a")).await.unwrap();
+    let full = jane.send_request(route("a?timeout=40ms")).await.unwrap();
     assert_eq!((full.status().as_u16(), full.headers()["retry-after"].clone()), (429, "1".parse().unwrap()));
+    assert_eq!(text(full).await, "Too many requests, please try again later.\n");
     assert_eq!(world.metrics.dropped.get(), 1);
     let master = world.clients.client("root", &["system:masters"]);
     assert_eq!(world.http1(Some(&master)).await.send_request(route("a")).await.unwrap().status(), 200);
@@ -408,9 +474,34 @@ async fn too_much_at_a_time_is_429_but_not_for_masters_probes_and_watches() {
     assert_eq!(open.status(), 200);
     assert_eq!(open.body_mut().frame().await.unwrap().unwrap().into_data().unwrap(), "event\n");
     assert_eq!(jane.send_request(watch()).await.unwrap().status(), 429);
+    let waits = tokio::spawn(jane.send_request(route("a")));
     world.echo.go.add_permits(1);
     assert_eq!(slow.await.unwrap().unwrap().status(), 200);
-    assert_eq!(jane.send_request(route("a")).await.unwrap().status(), 200);
+    assert_eq!(waits.await.unwrap().unwrap().status(), 200, "it got its turn");
+}
+
+#[tokio::test]
+async fn one_hot_user_does_not_starve_another() {
+    let world = start(|settings| settings.max_in_flight = 100).await;
+    let mut hot = world.as_user("hot").await;
+    let _hundreds: Vec<_> = (0..250).map(|_| tokio::spawn(hot.send_request(route("slow")))).collect();
+    drop(world.echo.started.acquire_many(76).await);
+    let mut cold = world.as_user("cold").await;
+    for _ in 0..100 {
+        assert_eq!(cold.send_request(route("a")).await.unwrap().status(), 200);
+    }
+    assert_eq!(world.metrics.dropped.get(), 0);
+    // The same over the one connection on which the front proxy brings everybody.
+    let mut proxy = world.http2(Some(&world.proxy.client("front-proxy-client", &[]))).await;
+    let by = |user: &'static str, name: &str| {
+        let mut request = route(name);
+        request.headers_mut().insert("x-remote-user", HeaderValue::from_static(user));
+        request
+    };
+    let _more: Vec<_> = (0..400).map(|_| tokio::spawn(proxy.send_request(by("hotter", "slow")))).collect();
+    for _ in 0..100 {
+        assert_eq!(proxy.send_request(by("cold", "a")).await.unwrap().status(), 200);
+    }
 }
 
 #[tokio::test]
