@@ -1,5 +1,6 @@
 //! Tests of the whole chain over real TLS: two authorities, port 0, hyper as the client.
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -8,6 +9,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
 use picoshift_machinery::body::{self, Body};
 use picoshift_machinery::{GroupVersionKind, Status, UserInfo};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -19,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::*;
+use crate::authn::extension_config::ExtensionConfig;
 use crate::authn::memberships::Memberships;
 use crate::authn::test_certificates::{Authority, Client, config, config_map};
 use crate::authn::token_review::{TokenAuthenticator, TokenError, TokenReview};
@@ -104,7 +107,11 @@ impl TokenReview for NoTokens {
 
 struct World {
     address: SocketAddr,
-    serving: CertificateDer<'static>,
+    /// Certificates that clients believe.
+    serving: Mutex<Vec<CertificateDer<'static>>>,
+    certificate: Arc<ServingCertificate>,
+    files: tempfile::TempDir,
+    config: Arc<ArcSwap<ExtensionConfig>>,
     clients: Authority,
     proxy: Authority,
     echo: Arc<Echo>,
@@ -114,13 +121,30 @@ struct World {
     done: JoinHandle<()>,
 }
 
+/// A serving certificate and its key.
+struct Pair(rcgen::CertifiedKey<rcgen::KeyPair>);
+
+impl Pair {
+    fn new() -> Self {
+        Self(rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap())
+    }
+
+    fn certificate(&self) -> CertificateDer<'static> {
+        self.0.cert.der().clone()
+    }
+
+    fn write(&self, folder: &tempfile::TempDir) {
+        std::fs::write(folder.path().join("crt"), self.0.cert.pem()).unwrap();
+        std::fs::write(folder.path().join("key"), self.0.signing_key.serialize_pem()).unwrap();
+    }
+}
+
 async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
     let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.path().join("crt"), made.cert.pem()).unwrap();
-    std::fs::write(folder.path().join("key"), made.signing_key.serialize_pem()).unwrap();
+    let serving = Pair::new();
+    serving.write(&folder);
     let certificate = ServingCertificate::load(folder.path().join("crt"), folder.path().join("key")).unwrap();
-    let mut settings = ServerConfig::new("127.0.0.1:0".parse().unwrap(), certificate);
+    let mut settings = ServerConfig::new("127.0.0.1:0".parse().unwrap(), Arc::clone(&certificate));
     change(&mut settings);
 
     let (clients, proxy) = (Authority::new("clients"), Authority::new("front proxy"));
@@ -128,12 +152,10 @@ async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
     let (metrics, drain, checks) = (Arc::new(Metrics::new()), Drain::new(), Checks::new());
     checks.add("ping", Shown::Everywhere, || Ok(()));
     let memberships = Arc::new(Memberships::new());
+    let config = config(&config_map(&clients, &proxy));
     let parts = Parts {
         memberships: Arc::clone(&memberships),
-        authenticator: Authenticator::new(
-            config(&config_map(&clients, &proxy)),
-            TokenAuthenticator::new(Arc::new(NoTokens)),
-        ),
+        authenticator: Authenticator::new(Arc::clone(&config), TokenAuthenticator::new(Arc::new(NoTokens))),
         authorizer: Arc::new(CachedAuthorizer::new(Arc::new(Rules), Arc::clone(&metrics))),
         endpoints: Endpoints::new()
             .resource(&ROUTES, Arc::clone(&echo) as _)
@@ -147,7 +169,10 @@ async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
     let done = tokio::spawn(server.serve());
     World {
         address,
-        serving: made.cert.der().clone(),
+        serving: Mutex::new(vec![serving.certificate()]),
+        certificate,
+        files: folder,
+        config,
         clients,
         proxy,
         echo,
@@ -168,7 +193,9 @@ impl World {
         client: Option<&Client>,
     ) -> TokioIo<tokio_rustls::client::TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
-        roots.add(self.serving.clone()).unwrap();
+        for certificate in &*self.serving.lock() {
+            roots.add(certificate.clone()).unwrap();
+        }
         let builder = ClientConfig::builder_with_provider(picoshift_machinery::tls::provider())
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -526,3 +553,6 @@ async fn draining_ends_watches_cleanly_and_lets_requests_finish() {
     assert_eq!(slow.await.unwrap().unwrap().status(), 200);
     world.done.await.unwrap();
 }
+
+mod many;
+mod reload;
