@@ -11,10 +11,11 @@ use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::{Object, Status};
 
 use super::collector;
+use super::item::Item;
 use super::patch::{self, ParsedPatch, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
-use super::storage::{Deleted, RequestContext, Storage, Updated, Updater};
+use super::storage::{Deleted, List, RequestContext, Storage, Updated, Updater};
 use super::strategic_patch;
 use super::stream;
 use super::warning;
@@ -145,7 +146,7 @@ impl Handler {
     async fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
         let options = query::get_options(&call.query)?;
         let item = call.storage.get(call.cx, &call.cx.info.name, &options).await?;
-        respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
+        self.item(call, &item, StatusCode::OK)
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -153,7 +154,7 @@ impl Handler {
         let mut options = query::list_options(&call.query, resource, Listing::ByQuery)?;
         collector::hide(resource, &call.cx.user, &mut options);
         let list = call.storage.list(call.cx, &options).await?;
-        respond::list(&**call.storage, &self.schemas, list, call.form)
+        self.answer_list(call, list)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -172,7 +173,7 @@ impl Handler {
         let object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
         let item = call.storage.create(call.cx, object, &parameters.options).await?;
-        respond::item(&**call.storage, &self.schemas, &item, StatusCode::CREATED, call.form)
+        self.item(call, &item, StatusCode::CREATED)
     }
 
     async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -187,6 +188,9 @@ impl Handler {
         let parameters = query::write_options(&call.query, WriteKind::Patch)?;
         let bytes = decode::read_body(body, MAX_BODY).await?;
         let patch = patch::parse(call.headers, &bytes)?;
+        if let Some(audit) = &call.cx.audit {
+            audit.request_patch(&bytes);
+        }
         let strict = decode::decode_patch(&bytes)?.strict;
         let resource = call.storage.resource();
         let validation = parameters.field_validation;
@@ -221,7 +225,7 @@ impl Handler {
             Updated::Changed(item) => (item, StatusCode::OK),
             Updated::Created(item) => (item, StatusCode::CREATED),
         };
-        respond::item(&**call.storage, &self.schemas, &item, code, call.form)
+        self.item(call, &item, code)
     }
 
     async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
@@ -229,15 +233,16 @@ impl Handler {
         if bytes.is_empty() {
             return query::delete_options(&call.query);
         }
+        if let Some(audit) = &call.cx.audit {
+            audit.request_options(&bytes);
+        }
         decode::decode_delete_options(&self.schemas, content_type(call.headers), &bytes)
     }
 
     async fn delete(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let options = self.delete_options(call, body).await?;
         match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
-            Deleted::Object(item) => {
-                respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
-            }
+            Deleted::Object(item) => self.item(call, &item, StatusCode::OK),
             Deleted::Gone(details) => {
                 let status = Status::success(details);
                 Ok(respond::status(&status, StatusCode::OK, call.form))
@@ -249,7 +254,7 @@ impl Handler {
         let options = self.delete_options(call, body).await?;
         let list = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
         let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
-        respond::list(&**call.storage, &self.schemas, deleted, call.form)
+        self.answer_list(call, deleted)
     }
 
     async fn object(
@@ -265,7 +270,26 @@ impl Handler {
         for warning in decoded.warnings {
             call.cx.warn(warning);
         }
+        if let Some(audit) = &call.cx.audit {
+            audit.request_object(&decoded.object);
+        }
         Ok(decoded.object)
+    }
+
+    /// One object as the answer.
+    fn item(&self, call: &Call<'_>, item: &Item, code: StatusCode) -> Result<Response<Body>, Status> {
+        if let Some(audit) = call.cx.audit.as_ref().filter(|audit| audit.wants_response()) {
+            audit.response_object(&item.object().map_err(Status::internal)?);
+        }
+        respond::item(&**call.storage, &self.schemas, item, code, call.form)
+    }
+
+    /// A list as the answer.
+    fn answer_list(&self, call: &Call<'_>, list: List) -> Result<Response<Body>, Status> {
+        if let Some(audit) = call.cx.audit.as_ref().filter(|audit| audit.wants_response()) {
+            audit.response_list(call.storage.resource(), &list)?;
+        }
+        respond::list(&**call.storage, &self.schemas, list, call.form)
     }
 }
 

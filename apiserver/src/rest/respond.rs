@@ -252,13 +252,14 @@ fn coalesce(parts: Vec<Bytes>) -> Vec<Bytes> {
     out
 }
 
-/// A status, successful or not, in the negotiated encoding.
+/// A status, successful or not, in the negotiated encoding. The answer carries it along, for the audit.
 #[must_use]
 pub fn status(status: &Status, code: StatusCode, form: Form) -> Response<Body> {
     let mut response = match form.media_type.encoding {
         Encoding::Protobuf => protobuf_answer(code, protobuf::status(status), form),
         Encoding::Json | Encoding::Yaml => encoded(code, &wrap(status.to_value()), form),
     };
+    response.extensions_mut().insert(Arc::new(status.clone()));
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));

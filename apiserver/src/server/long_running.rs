@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use picoshift_machinery::request_info::RequestInfo;
 use prometheus_client::metrics::counter::Counter;
 
 use super::in_flight::Place;
+use crate::audit::Record;
 use crate::groups::image;
 
 /// Time of an import, from its first byte to its answer; the import itself has a shorter one.
@@ -32,12 +34,19 @@ pub(super) fn is_import(info: &RequestInfo) -> bool {
 
 type Drained = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// What a watch keeps until it is over.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) _place: Option<Place>,
+    pub(super) _record: Option<Arc<Record>>,
+}
+
 struct UntilDrained {
     inner: Body,
     drained: Drained,
     ended: bool,
     panics: Counter,
-    _place: Option<Place>,
+    _held: Held,
 }
 
 impl http_body::Body for UntilDrained {
@@ -65,9 +74,9 @@ impl http_body::Body for UntilDrained {
 }
 
 /// `body` until the drain starts; a panic in it is counted.
-pub(super) fn until_drained(body: Body, drain: &Drain, place: Option<Place>, panics: Counter) -> Body {
+pub(super) fn until_drained(body: Body, drain: &Drain, held: Held, panics: Counter) -> Body {
     let drained = Box::pin(drain.wait());
-    UntilDrained { inner: body, drained, ended: false, panics, _place: place }.boxed_unsync()
+    UntilDrained { inner: body, drained, ended: false, panics, _held: held }.boxed_unsync()
 }
 
 #[cfg(test)]
@@ -92,8 +101,12 @@ mod tests {
     async fn a_stream_ends_with_the_drain() {
         let drain = Drain::new();
         let endless = stream::iter([Bytes::from("event")]).chain(stream::pending());
-        let mut body =
-            until_drained(picoshift_machinery::body::stream(endless), &drain, None, Counter::default());
+        let mut body = until_drained(
+            picoshift_machinery::body::stream(endless),
+            &drain,
+            Held::default(),
+            Counter::default(),
+        );
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(first, "event");
         let (end, ()) = tokio::join!(body.frame(), async { drain.start() });

@@ -21,6 +21,8 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::*;
+use crate::audit::log::Log;
+use crate::audit::policy::Policy;
 use crate::authn::extension_config::ExtensionConfig;
 use crate::authn::memberships::Memberships;
 use crate::authn::test_certificates::{Authority, Client, config, config_map};
@@ -140,6 +142,10 @@ impl Pair {
 }
 
 async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
+    start_audited(change, None).await
+}
+
+async fn start_audited(change: impl FnOnce(&mut ServerConfig), audited: Option<(Policy, Arc<Log>)>) -> World {
     let folder = tempfile::tempdir().unwrap();
     let serving = Pair::new();
     serving.write(&folder);
@@ -149,7 +155,9 @@ async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
 
     let (clients, proxy) = (Authority::new("clients"), Authority::new("front proxy"));
     let echo = Arc::new(Echo { go: Semaphore::new(0), started: Semaphore::new(0) });
-    let (metrics, drain, checks) = (Arc::new(Metrics::new()), Drain::new(), Checks::new());
+    let (mut metrics, drain, checks) = (Metrics::new(), Drain::new(), Checks::new());
+    let audit = audited.map(|(policy, log)| Arc::new(Audit::new(policy, log, metrics.registry_mut())));
+    let metrics = Arc::new(metrics);
     checks.add("ping", Shown::Everywhere, || Ok(()));
     let memberships = Arc::new(Memberships::new());
     let config = config(&config_map(&clients, &proxy));
@@ -163,6 +171,7 @@ async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
             .prefix("/openapi/v3/", Arc::clone(&echo) as _),
         checks,
         metrics: Arc::clone(&metrics),
+        audit,
     };
     let server = Server::bind(settings, parts, drain.clone()).await.unwrap();
     let address = server.address();
@@ -554,5 +563,6 @@ async fn draining_ends_watches_cleanly_and_lets_requests_finish() {
     world.done.await.unwrap();
 }
 
+mod audited;
 mod many;
 mod reload;
