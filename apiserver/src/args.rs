@@ -49,10 +49,10 @@ pub struct Args {
     #[arg(short = 'v', long, default_value = "info")]
     pub log_level: String,
     /// File with the audit policy (audit.k8s.io/v1): what is recorded of which requests.
-    #[arg(long, requires = "audit_log_path")]
+    #[arg(long, env = "PICOSHIFT_AUDIT_POLICY_FILE", requires = "audit_log_path")]
     pub audit_policy_file: Option<PathBuf>,
     /// File that audit events are appended to, one JSON line each; `-` for standard output. Opened anew on SIGHUP.
-    #[arg(long, requires = "audit_policy_file")]
+    #[arg(long, env = "PICOSHIFT_AUDIT_LOG_PATH", requires = "audit_policy_file")]
     pub audit_log_path: Option<PathBuf>,
     /// Reading requests that run at a time; more wait for their turn, and are answered with 429 when that is long.
     #[arg(long, default_value_t = 3000)]

@@ -30,7 +30,7 @@ use rustls::pki_types::pem::PemObject as _;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    log::start(&args.log_level, args.log_format == LogFormat::Json).context("--log-level")?;
+    let verbosity = log::start(&args.log_level, args.log_format == LogFormat::Json).context("--log-level")?;
     // kube's client takes the process's provider.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 
@@ -80,7 +80,7 @@ async fn main() -> anyhow::Result<()> {
         authenticator: Authenticator::new(extension, tokens),
         memberships,
         authorizer,
-        endpoints: assembly.endpoints,
+        endpoints: server::debug::add(assembly.endpoints, verbosity),
         checks,
         metrics,
         audit,

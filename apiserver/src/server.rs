@@ -16,6 +16,7 @@ use crate::authn::memberships::Memberships;
 use crate::authz::CachedAuthorizer;
 
 pub mod chain;
+pub mod debug;
 pub mod endpoints;
 pub mod flow_metrics;
 pub mod in_flight;

@@ -11,6 +11,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use picoshift_machinery::body::{self, Body};
+use picoshift_machinery::log::Verbosity;
 use picoshift_machinery::{GroupVersionKind, Status, UserInfo};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -160,15 +161,16 @@ async fn start_audited(change: impl FnOnce(&mut ServerConfig), audited: Option<(
     let metrics = Arc::new(metrics);
     checks.add("ping", Shown::Everywhere, || Ok(()));
     let memberships = Arc::new(Memberships::new());
+    let endpoints = Endpoints::new()
+        .resource(&ROUTES, Arc::clone(&echo) as _)
+        .path("/apis", Arc::clone(&echo) as _)
+        .prefix("/openapi/v3/", Arc::clone(&echo) as _);
     let config = config(&config_map(&clients, &proxy));
     let parts = Parts {
         memberships: Arc::clone(&memberships),
         authenticator: Authenticator::new(Arc::clone(&config), TokenAuthenticator::new(Arc::new(NoTokens))),
         authorizer: Arc::new(CachedAuthorizer::new(Arc::new(Rules), Arc::clone(&metrics))),
-        endpoints: Endpoints::new()
-            .resource(&ROUTES, Arc::clone(&echo) as _)
-            .path("/apis", Arc::clone(&echo) as _)
-            .prefix("/openapi/v3/", Arc::clone(&echo) as _),
+        endpoints: debug::add(endpoints, Verbosity::new("info", |_| true)),
         checks,
         metrics: Arc::clone(&metrics),
         audit,
@@ -426,6 +428,7 @@ async fn own_paths_answer() {
     let ready = nobody.send_request(get("/readyz?verbose")).await.unwrap();
     assert_eq!(text(ready).await, "[+]ping ok\n[+]shutdown ok\nreadyz check passed\n");
     assert_eq!(nobody.send_request(get("/metrics")).await.unwrap().status(), 403);
+    assert_eq!(nobody.send_request(get("/debug/flags/v")).await.unwrap().status(), 403);
 
     let mut jane = world.as_user("jane").await;
     assert_eq!(value(jane.send_request(get("/version")).await.unwrap()).await["gitVersion"], "v1.34.1");
@@ -433,6 +436,7 @@ async fn own_paths_answer() {
     for path in ["/apis", "/openapi/v3/", "/readyz/shutdown", "/version/openshift"] {
         assert!(index["paths"].as_array().unwrap().contains(&json!(path)), "{path}");
     }
+    assert!(!index["paths"].as_array().unwrap().contains(&json!("/debug/flags/v")));
     let openapi = jane.send_request(get("/openapi/v3/x")).await.unwrap();
     assert_eq!(openapi.headers()["cache-control"], "no-cache, private");
     assert_eq!(openapi.headers()["audit-id"].len(), 36);
@@ -445,6 +449,37 @@ async fn own_paths_answer() {
     let line = "apiserver_request_total{verb=\"HEAD\",group=\"route.openshift.io\",version=\"v1\",\
         resource=\"routes\",subresource=\"\",code=\"200\"} 1";
     assert!(metrics.contains(line), "{metrics}");
+}
+
+#[tokio::test]
+async fn verbosity_is_set_by_who_may() {
+    let world = start(|_| {}).await;
+    let put = |level: &str| {
+        let body = Full::from(level.to_owned());
+        Request::put("https://localhost/debug/flags/v").body(body).unwrap()
+    };
+    let mut nobody = world.as_user("nobody").await;
+    for path in ["/debug/flags/v", "/debug/flags", "/debug/pprof/profile"] {
+        assert_eq!(nobody.send_request(get(path)).await.unwrap().status(), 403, "{path}");
+    }
+    assert_eq!(nobody.send_request(put("4")).await.unwrap().status(), 403);
+    let mut jane = world.as_user("jane").await;
+    for (level, code, says) in [
+        ("4", 200, "successfully set klog.logging.verbosity to 4\n"),
+        ("high", 400, "strconv.ParseUint: parsing \"high\": invalid syntax\n"),
+    ] {
+        let answer = jane.send_request(put(level)).await.unwrap();
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["content-type"]),
+            (code, &HeaderValue::from_static("text/plain"))
+        );
+        assert_eq!(text(answer).await, says);
+    }
+    assert_eq!(jane.send_request(put(&"4".repeat(5000))).await.unwrap().status(), 400);
+    let other = jane.send_request(get("/debug/flags/v")).await.unwrap();
+    assert_eq!((other.status().as_u16(), text(other).await), (406, "unsupported http method\n".to_owned()));
+    assert!(text(jane.send_request(get("/debug/flags/")).await.unwrap()).await.starts_with("<html>"));
+    assert_eq!(jane.send_request(get("/debug/pprof/profile")).await.unwrap().status(), 404);
 }
 
 #[tokio::test]
