@@ -1,6 +1,6 @@
 //! How many requests run at a time, and whose turn it is when too many want to.
 //!
-//! Reads, changes and what stays open have a room each. Nobody may hold more than [`SHARE`] times the places that are
+//! Reads, changes and what stays open have a room each. Nobody may hold more than `SHARE` times the places that are
 //! left, so one user never takes a whole room and a newcomer finds a place at once, however long the others' requests
 //! take. Who finds none waits in a queue of his own. A place that becomes free goes to the user who holds the fewest,
 //! among equals to the one who was served longest ago. A queue and the time in it are bounded.
