@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod args;
 pub mod assembly;
+pub mod audit;
 pub mod authn;
 pub mod authz;
 pub mod decode;

@@ -13,10 +13,11 @@ use picoshift_machinery::{Object, Status};
 use super::apply::{self, Application};
 use super::collector;
 use super::fields::{FieldManagers, Tracker, manager_of};
+use super::item::Item;
 use super::patch::{self, ParsedPatch, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
-use super::storage::{Deleted, RequestContext, Storage, Updated, Updater};
+use super::storage::{Deleted, List, RequestContext, Storage, Updated, Updater};
 use super::strategic_patch;
 use super::stream;
 use super::warning;
@@ -166,7 +167,7 @@ impl Handler {
     async fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
         let options = query::get_options(&call.query)?;
         let item = call.storage.get(call.cx, &call.cx.info.name, &options).await?;
-        respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
+        self.item(call, &item, StatusCode::OK)
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -174,7 +175,7 @@ impl Handler {
         let mut options = query::list_options(&call.query, resource, Listing::ByQuery)?;
         collector::hide(resource, &call.cx.user, &mut options);
         let list = call.storage.list(call.cx, &options).await?;
-        respond::list(&**call.storage, &self.schemas, list, call.form)
+        self.answer_list(call, list)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -195,7 +196,7 @@ impl Handler {
         let tracker = self.tracker(call, parameters.field_manager);
         let options = super::WriteOptions { tracker, ..parameters.options };
         let item = call.storage.create(call.cx, object, &options).await?;
-        respond::item(&**call.storage, &self.schemas, &item, StatusCode::CREATED, call.form)
+        self.item(call, &item, StatusCode::CREATED)
     }
 
     async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -211,6 +212,9 @@ impl Handler {
     async fn apply(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let parameters = query::write_options(&call.query, WriteKind::Apply)?;
         let bytes = decode::read_body(body, MAX_BODY).await?;
+        if let Some(audit) = &call.cx.audit {
+            audit.request_patch(&bytes);
+        }
         let fields = self.fields.of(&call.cx.info.subresource).ok_or_else(Status::no_such_method)?;
         let application = Application {
             fields,
@@ -233,6 +237,9 @@ impl Handler {
         let parameters = query::write_options(&call.query, WriteKind::Patch)?;
         let bytes = decode::read_body(body, MAX_BODY).await?;
         let patch = patch::parse(call.headers, &bytes)?;
+        if let Some(audit) = &call.cx.audit {
+            audit.request_patch(&bytes);
+        }
         let strict = decode::decode_patch(&bytes)?.strict;
         let resource = call.storage.resource();
         let validation = parameters.field_validation;
@@ -269,7 +276,7 @@ impl Handler {
             Updated::Changed(item) => (item, StatusCode::OK),
             Updated::Created(item) => (item, StatusCode::CREATED),
         };
-        respond::item(&**call.storage, &self.schemas, &item, code, call.form)
+        self.item(call, &item, code)
     }
 
     async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
@@ -277,15 +284,16 @@ impl Handler {
         if bytes.is_empty() {
             return query::delete_options(&call.query);
         }
+        if let Some(audit) = &call.cx.audit {
+            audit.request_options(&bytes);
+        }
         decode::decode_delete_options(&self.schemas, content_type(call.headers), &bytes)
     }
 
     async fn delete(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let options = self.delete_options(call, body).await?;
         match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
-            Deleted::Object(item) => {
-                respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
-            }
+            Deleted::Object(item) => self.item(call, &item, StatusCode::OK),
             Deleted::Gone(details) => {
                 let status = Status::success(details);
                 Ok(respond::status(&status, StatusCode::OK, call.form))
@@ -297,7 +305,7 @@ impl Handler {
         let options = self.delete_options(call, body).await?;
         let list = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
         let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
-        respond::list(&**call.storage, &self.schemas, deleted, call.form)
+        self.answer_list(call, deleted)
     }
 
     async fn object(
@@ -313,7 +321,26 @@ impl Handler {
         for warning in decoded.warnings {
             call.cx.warn(warning);
         }
+        if let Some(audit) = &call.cx.audit {
+            audit.request_object(&decoded.object);
+        }
         Ok(decoded.object)
+    }
+
+    /// One object as the answer.
+    fn item(&self, call: &Call<'_>, item: &Item, code: StatusCode) -> Result<Response<Body>, Status> {
+        if let Some(audit) = call.cx.audit.as_ref().filter(|audit| audit.wants_response()) {
+            audit.response_object(&item.object().map_err(Status::internal)?);
+        }
+        respond::item(&**call.storage, &self.schemas, item, code, call.form)
+    }
+
+    /// A list as the answer.
+    fn answer_list(&self, call: &Call<'_>, list: List) -> Result<Response<Body>, Status> {
+        if let Some(audit) = call.cx.audit.as_ref().filter(|audit| audit.wants_response()) {
+            audit.response_list(call.storage.resource(), &list)?;
+        }
+        respond::list(&**call.storage, &self.schemas, list, call.form)
     }
 }
 

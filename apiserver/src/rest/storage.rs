@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::item::Item;
 use super::options::{DeleteOptions, GetOptions, ListOptions, WriteOptions};
+use crate::audit::Record;
 use crate::registry::chunk::Chunk;
 use crate::resource::{Resource, Verb};
 use crate::store::Revision;
@@ -25,6 +26,8 @@ pub struct RequestContext {
     pub carried: Arc<UserInfo>,
     /// What the path says.
     pub info: RequestInfo,
+    /// What the audit log is to say of it, if anything.
+    pub audit: Option<Arc<Record>>,
     /// Warnings for the answer's `Warning` headers.
     warnings: Mutex<VecDeque<String>>,
 }
@@ -33,13 +36,19 @@ impl RequestContext {
     /// A context without warnings.
     #[must_use]
     pub fn new(user: Arc<UserInfo>, info: RequestInfo) -> Self {
-        Self { carried: Arc::clone(&user), user, info, warnings: Mutex::default() }
+        Self { carried: Arc::clone(&user), user, info, audit: None, warnings: Mutex::default() }
     }
 
     /// The same, where the request came without some of the user's groups.
     #[must_use]
     pub fn carrying(self, carried: Arc<UserInfo>) -> Self {
         Self { carried, ..self }
+    }
+
+    /// The same, with its record.
+    #[must_use]
+    pub fn audited(self, audit: Option<Arc<Record>>) -> Self {
+        Self { audit, ..self }
     }
 
     /// Adds a warning, once.
