@@ -185,6 +185,24 @@ fn maps(object: &Object) -> Vec<FieldError> {
     errors
 }
 
+/// Drops owner references that equal an earlier one; answers their uids.
+pub(crate) fn drop_duplicate_owners(object: &mut Object) -> Vec<String> {
+    let references = object.0.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"));
+    let Some(Value::Array(references)) = references else { return Vec::new() };
+    let mut duplicates = Vec::new();
+    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
+    for reference in std::mem::take(references) {
+        if kept.contains(&reference) {
+            let uid = reference.get("uid").and_then(Value::as_str).unwrap_or_default();
+            duplicates.push(uid.to_owned());
+        } else {
+            kept.push(reference);
+        }
+    }
+    *references = kept;
+    duplicates
+}
+
 fn owners(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let Some(Value::Array(references)) = object.at(&["metadata", "ownerReferences"]) else { return errors };
@@ -193,7 +211,10 @@ fn owners(object: &Object) -> Vec<FieldError> {
     for reference in references {
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
-        if api_version.rsplit('/').next().unwrap_or_default().is_empty() {
+        // A version of more than two parts is read as none.
+        if api_version.rsplit('/').next().unwrap_or_default().is_empty()
+            || api_version.matches('/').count() > 1
+        {
             errors.push(FieldError::invalid_str(
                 format!("{path}.apiVersion"),
                 api_version,
@@ -227,4 +248,30 @@ fn owners(object: &Object) -> Vec<FieldError> {
         }
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_owner_that_is_there_twice_goes_once() {
+        let owner = |uid: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": uid});
+        let references = json!([owner("a"), owner("b"), owner("a")]);
+        let mut object = Object::from_value(json!({"metadata": {"ownerReferences": references}})).unwrap();
+        assert_eq!(drop_duplicate_owners(&mut object), ["a"]);
+        assert_eq!(object.0["metadata"]["ownerReferences"], json!([owner("a"), owner("b")]));
+        assert!(drop_duplicate_owners(&mut object).is_empty());
+    }
+
+    #[test]
+    fn an_owner_needs_a_version_that_can_be_read() {
+        for (version, good) in [("v1", true), ("a/v1", true), ("a/b/c", false), ("a/", false), ("", false)] {
+            let owner = json!({"apiVersion": version, "kind": "ConfigMap", "name": "c", "uid": "u"});
+            let object = Object::from_value(json!({"metadata": {"ownerReferences": [owner]}})).unwrap();
+            assert_eq!(owners(&object).is_empty(), good, "{version}");
+        }
+    }
 }

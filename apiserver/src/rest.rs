@@ -6,6 +6,7 @@ pub(crate) mod collector;
 pub mod fields;
 pub mod handler;
 pub mod item;
+mod json_patch;
 pub mod message;
 pub mod options;
 pub mod partial;

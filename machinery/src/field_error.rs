@@ -172,12 +172,19 @@ pub fn quote(text: &str) -> String {
             '\u{c}' => out.push_str("\\f"),
             '\u{b}' => out.push_str("\\v"),
             c if (c as u32) < 0x80 && c.is_control() => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c if c.is_control() || unprintable(c) => out.push_str(&format!("\\u{:04x}", c as u32)),
             c => out.push(c),
         }
     }
     out.push('"');
     out
+}
+
+/// Marks of format and spaces besides the common one, which Go does not print as they are.
+fn unprintable(c: char) -> bool {
+    matches!(c as u32,
+        0xa0 | 0xad | 0x1680 | 0x180e | 0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f | 0x3000 | 0xe000..=0xf8ff
+            | 0xfeff | 0xfff0..=0xfffb)
 }
 
 /// A value as upstream's messages show it: strings quoted, all else as JSON.

@@ -112,12 +112,17 @@ pub fn negotiate(accept: Option<&str>, answer: Answer, tables: bool) -> Result<M
 }
 
 /// The encoding of an answer that tells of an error, whatever was refused: what the header takes of the encodings of
-/// single objects, else JSON.
+/// single objects in their own shape, else JSON for people to read.
 #[must_use]
 pub fn of_errors(accept: Option<&str>) -> MediaType {
-    let header = accept.unwrap_or_default();
-    let found = parse(header).iter().find_map(|clause| clause.accepted(Answer::One, false));
-    found.filter(|found| found.shape == Shape::Whole).unwrap_or_default()
+    let header = match accept {
+        None | Some("") => return MediaType::default(),
+        Some(header) => header,
+    };
+    let whole =
+        |clause: &Clause<'_>| clause.accepted(Answer::One, false).filter(|found| found.shape == Shape::Whole);
+    let raw = MediaType { pretty: true, ..MediaType::default() };
+    parse(header).iter().find_map(whole).unwrap_or(raw)
 }
 
 /// The router's check: is one of the types, without parameters, among those that are produced?

@@ -8,6 +8,7 @@
 pub mod actor;
 pub mod control_plane;
 pub mod controllers;
+pub mod crd;
 pub mod eventually;
 pub mod home;
 pub mod http;

@@ -1,4 +1,4 @@
-//! YAML bodies. One document; anchors and aliases within limits that keep a small body from becoming a large object.
+//! YAML bodies. The first document counts; anchors and aliases within limits that keep a small body from becoming a large object.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::node::Node;
 /// How many nodes aliases may add.
 const MAX_ALIASED: usize = 20_000;
 
-/// Parses one YAML document.
+/// Parses the first YAML document.
 pub(super) fn parse(body: &[u8]) -> Result<Parsed, String> {
     let mut options = Options::default();
     options.duplicate_keys = DuplicateKeyPolicy::PassThrough;
@@ -24,11 +24,30 @@ pub(super) fn parse(body: &[u8]) -> Result<Parsed, String> {
         budget.max_documents = 1;
     }
     let text = std::str::from_utf8(body).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
-    let document: Document =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| go_error(&error.to_string()))?;
+    let document: Document = serde_saphyr::from_str_with_options(first_document(text), options)
+        .map_err(|error| go_error(&error.to_string()))?;
     let mut repeated = Vec::new();
     let node = document.node(&mut repeated);
     Ok(Parsed { node, repeated })
+}
+
+/// The text up to where the first document ends: what stands after it is not read.
+fn first_document(text: &str) -> &str {
+    let mut begun = false;
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        let marks = |mark: &str| {
+            let rest = line.strip_prefix(mark);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+        };
+        let start = marks("---");
+        if begun && (start || marks("...")) {
+            return &text[..end];
+        }
+        begun |= start || !(line.trim().is_empty() || line.starts_with(['#', '%']));
+        end += line.len();
+    }
+    text
 }
 
 /// The strict error that keys which appear twice make together.
@@ -156,5 +175,25 @@ impl<'de> Visitor<'de> for DocumentVisitor {
             members.push((key.value, key.referenced.line(), map.next_value()?));
         }
         Ok(Document::Map(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_document;
+
+    #[test]
+    fn the_first_document_ends_where_another_begins() {
+        for (text, first) in [
+            ("a: b\n---\nc: d\n", "a: b\n"),
+            ("# x\n---\na: b\n--- # y\nc: d", "# x\n---\na: b\n"),
+            ("a: b\n...\nrest", "a: b\n"),
+            ("---\n---\na: b", "---\n"),
+            ("a: |\n  ---\n---x: y\n", "a: |\n  ---\n---x: y\n"),
+            ("{}", "{}"),
+            ("", ""),
+        ] {
+            assert_eq!(first_document(text), first, "{text:?}");
+        }
     }
 }

@@ -43,19 +43,47 @@ pub fn begin(object: &mut Object, namespace: &str, uid: &str, now: &str) {
     }
 }
 
-/// Restores the metadata that an update cannot change without saying so.
+/// Restores the metadata that an update does not change, whatever it says (`rest.BeforeUpdate`). Another uid or
+/// namespace, or a deletion that an update means to begin, stays for validation to refuse.
 pub fn carry_over(object: &mut Object, old: &Object) {
     for field in ["generation", "selfLink", "managedFields"] {
         let value = old.at(&["metadata", field]).cloned().unwrap_or(Value::Null);
         object.set_metadata(field, value);
     }
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace"]
+    for field in ["uid", "namespace", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
-        let kept = old.at(&["metadata", field]).cloned();
         let missing = object.at(&["metadata", field]).is_none_or(Value::is_null);
-        // Absent means "as it is"; a deletion is never taken back or begun by an update.
-        if missing || field.starts_with("deletion") {
-            object.set_metadata(field, kept.unwrap_or(Value::Null));
+        let kept = old.at(&["metadata", field]).filter(|_| missing || field.ends_with("Timestamp"));
+        if let Some(kept) = kept {
+            object.set_metadata(field, kept.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_update_changes_no_time_and_begins_no_deletion_unseen() {
+        let carried = |new: Value, old: Value| {
+            let object = |metadata: Value| Object::from_value(json!({"metadata": metadata})).unwrap();
+            let mut new = object(new);
+            carry_over(&mut new, &object(old));
+            new.0["metadata"].clone()
+        };
+        let old = json!({"uid": "u", "creationTimestamp": "2020-01-01T00:00:00Z"});
+        assert_eq!(carried(json!({"creationTimestamp": "2021-01-01T00:00:00Z"}), old.clone()), old);
+        let begun = carried(json!({"uid": "v", "deletionTimestamp": "2021-01-01T00:00:00Z"}), old);
+        assert_eq!(
+            (&begun["uid"], &begun["deletionTimestamp"]),
+            (&json!("v"), &json!("2021-01-01T00:00:00Z"))
+        );
+        let going = json!({"deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0});
+        let kept = carried(json!({"deletionTimestamp": "2021-01-01T00:00:00Z"}), going.clone());
+        assert_eq!(kept, going);
+        assert_eq!(carried(json!({"deletionGracePeriodSeconds": 7}), going)["deletionGracePeriodSeconds"], 7);
     }
 }

@@ -43,7 +43,10 @@ impl Registry {
         if token.is_none() && (options.limit == 0 || options.resource_version == Some(0)) {
             return Ok(whole(&view, &selection));
         }
-        Ok(page(&view, &selection, token.as_ref(), options.limit))
+        // Nor does it when a page is asked to go on at revision 0.
+        let limit = if options.resource_version == Some(0) { 0 } else { options.limit };
+        let namespaced = self.strategy.resource().namespaced;
+        Ok(page(&view, &selection, token.as_ref().map(|token| (token, namespaced)), limit))
     }
 
     async fn view(&self, options: &ListOptions, token: Option<&Continue>) -> Result<View, Status> {
@@ -125,18 +128,16 @@ fn picked(view: &View, selection: &Selection) -> Vec<Arc<Item>> {
 }
 
 /// One page; `limit` 0 takes all that is left.
-fn page(view: &View, selection: &Selection, token: Option<&Continue>, limit: u64) -> List {
-    let start = token.map(Continue::last);
+fn page(view: &View, selection: &Selection, token: Option<(&Continue, bool)>, limit: u64) -> List {
     let namespace = selection.namespace();
-    let from = match (start, namespace) {
+    let from = match (token, namespace) {
         (None, "") => None,
         (None, namespace) => Some((namespace, "")),
-        (Some(last), _) => Some(last),
+        (Some((token, namespaced)), _) => Some(token.from(namespace, namespaced)),
     };
     let mut rest = view
         .tree
         .iter_from(from)
-        .skip_while(|item| start == Some((&*item.namespace, &*item.name)))
         .take_while(|item| namespace.is_empty() || *item.namespace == *namespace)
         .filter(|item| selection.matches(item));
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -148,7 +149,7 @@ fn page(view: &View, selection: &Selection, token: Option<&Continue>, limit: u64
     let left = rest.count() as u64;
     let (continue_token, remaining) = match taken.last() {
         Some(last) if left > 0 => {
-            let token = Continue::after(view.revision, &last.namespace, &last.name).encode();
+            let token = Continue::after(view.revision, namespace, &last.namespace, &last.name).encode();
             // Upstream counts what is left only where no selector would make that a guess.
             (token, selection.selects_all_names().then_some(left))
         }

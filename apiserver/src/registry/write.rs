@@ -61,8 +61,10 @@ impl Registry {
         let resource = self.strategy.resource();
         let namespace = cx.info.namespace.as_str();
         // An apply that creates says what is to be there, not what was.
-        let versioned =
-            applied.is_none() && object.resource_version().parse::<u64>().is_ok_and(|version| version != 0);
+        let sent = match applied {
+            Some(_) => 0,
+            None => object.resource_version().parse::<u64>().unwrap_or(0),
+        };
         let owners = fields::owners(&object);
         metadata::begin(&mut object, namespace, &uuid::Uuid::new_v4().to_string(), &metadata::now());
         object.set_metadata("managedFields", owners);
@@ -87,7 +89,7 @@ impl Registry {
             .await?;
         let name = object.name().to_owned();
         let key = self.key(namespace, &name);
-        if versioned && !options.dry_run {
+        if sent != 0 && !options.dry_run {
             return Err(without_reason(
                 "resourceVersion should not be set on objects to be created".to_owned(),
             ));
@@ -97,7 +99,8 @@ impl Registry {
         }
         let intent = Intent::new(&key, None, Some(object));
         if options.dry_run {
-            return Ok(Arc::new(self.commit.dry_run(&intent, 0)));
+            // What the client put there stays: nothing is written that would say otherwise.
+            return Ok(Arc::new(self.commit.dry_run(&intent, sent)));
         }
         match self.commit.write(intent).await {
             Ok(written) => Ok(self.served(&written)),
@@ -247,7 +250,7 @@ impl Registry {
             return Err(Status::conflict(group, plural, name, &why));
         }
         match object.resource_version() {
-            "" => {
+            version if version.is_empty() || version.parse::<u64>() == Ok(0) => {
                 let error = FieldError {
                     shown: Some("0".to_owned()),
                     ..FieldError::invalid(

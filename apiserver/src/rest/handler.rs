@@ -23,6 +23,7 @@ use super::stream;
 use super::warning;
 use crate::authz::Authorizer;
 use crate::decode::{self, MAX_BODY};
+use crate::object_meta;
 use crate::resource::Verb;
 use crate::schema::{FieldValidation, Schemas};
 use crate::server::Endpoint;
@@ -55,18 +56,18 @@ impl Endpoint for Handler {
         } else {
             self.form(&cx, &parts.headers, &query)
         };
-        let (answer, form) = match form {
+        let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
+        let pretty = media_type.pretty || query::pretty(&query, user_agent(&parts.headers));
+        let errors = Form { pretty, media_type, ..Form::default() };
+        let answer = match form {
             Ok(form) => {
                 let call = Call { storage: &self.storage, cx: &cx, headers: &parts.headers, query, form };
-                (self.answer(&call, body).await, form)
+                self.answer(&call, body).await
             }
-            Err(status) => {
-                let pretty = query::pretty(&query, user_agent(&parts.headers));
-                let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
-                (Err(status), Form { pretty, media_type, ..Form::default() })
-            }
+            Err(status) => Err(status),
         };
-        let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
+        let mut response =
+            answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), errors));
         warning::add(&cx.take_warnings(), response.headers_mut());
         response
     }
@@ -110,7 +111,15 @@ impl Handler {
             _ => Answer::One,
         };
         let tables = resource.has_tables(&info.subresource);
-        let media_type = media_type::negotiate(text(headers, &header::ACCEPT), answer, tables)?;
+        let accept = text(headers, &header::ACCEPT);
+        let media_type = media_type::negotiate(accept, answer, tables).or_else(|status| {
+            // What a list could be encoded in is refused for a watch only after its options were read.
+            if answer == Answer::Watch && media_type::negotiate(accept, Answer::List, tables).is_ok() {
+                let name = Some(info.name.as_str()).filter(|name| !name.is_empty());
+                query::list_options(query, resource, Listing::Watch { name })?;
+            }
+            Err(status)
+        })?;
         Ok(Form {
             media_type,
             include: query::table_options(query)?,
@@ -191,8 +200,9 @@ impl Handler {
 
     async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let parameters = query::write_options(&call.query, WriteKind::Create)?;
-        let object = self.object(call, body, parameters.field_validation).await?;
+        let mut object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
+        drop_duplicate_owners(call, &mut object, "");
         let tracker = self.tracker(call, parameters.field_manager);
         let options = super::WriteOptions { tracker, ..parameters.options };
         let item = call.storage.create(call.cx, object, &options).await?;
@@ -202,8 +212,9 @@ impl Handler {
     async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let info = &call.cx.info;
         let parameters = query::write_options(&call.query, WriteKind::Update)?;
-        let object = self.object(call, body, parameters.field_validation).await?;
+        let mut object = self.object(call, body, parameters.field_validation).await?;
         query::check_name(&object, &info.name, &info.namespace)?;
+        drop_duplicate_owners(call, &mut object, "");
         let tracker = self.tracker(call, parameters.field_manager);
         let options = super::WriteOptions { tracker, ..parameters.options };
         self.write(call, &Replacement(object), options).await
@@ -236,7 +247,14 @@ impl Handler {
         }
         let parameters = query::write_options(&call.query, WriteKind::Patch)?;
         let bytes = decode::read_body(body, MAX_BODY).await?;
-        let patch = patch::parse(call.headers, &bytes)?;
+        let patch = match patch::parse(call.headers, &bytes) {
+            Err(status) if status.code == 400 => {
+                // What is not there is told before what is wrong with the patch.
+                call.storage.get(call.cx, &call.cx.info.name, &super::GetOptions::default()).await?;
+                return Err(status);
+            }
+            parsed => parsed?,
+        };
         if let Some(audit) = &call.cx.audit {
             audit.request_patch(&bytes);
         }
@@ -245,7 +263,7 @@ impl Handler {
         let validation = parameters.field_validation;
         let apply = |patch: &ParsedPatch, current: &Object| {
             let strict = strict.clone();
-            let (object, warnings) = match patch {
+            let (mut object, warnings) = match patch {
                 ParsedPatch::Strategic(patch) => {
                     strategic_patch::apply(&self.schemas, resource, current, patch, strict, validation)?
                 }
@@ -258,6 +276,7 @@ impl Handler {
                 call.cx.warn(warning);
             }
             query::check_name(&object, &call.cx.info.name, &call.cx.info.namespace)?;
+            drop_duplicate_owners(call, &mut object, " after mutating admission happens");
             Ok(object)
         };
         let tracker = self.tracker(call, parameters.field_manager);
@@ -365,6 +384,18 @@ fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
         ));
     }
     Ok(())
+}
+
+/// Drops owners that are there twice and warns of them; `when` says when that was seen.
+fn drop_duplicate_owners(call: &Call<'_>, object: &mut Object, when: &str) {
+    let duplicates = object_meta::drop_duplicate_owners(object);
+    if !duplicates.is_empty() {
+        call.cx.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            duplicates.join(", ")
+        ));
+    }
 }
 
 /// Whether a request is for one object: a selector by name puts a name into requests of collections too.

@@ -2,10 +2,10 @@
 //! patches (`strategic_patch`). Other patch types answer 415.
 
 use http::{HeaderMap, StatusCode, header};
-use json_patch::{AddOperation, CopyOperation, Patch, PatchOperation, TestOperation};
 use picoshift_machinery::{Object, Status};
 use serde_json::{Map, Value};
 
+use super::json_patch::{self, Failure, Operation};
 use super::storage::Updater;
 use crate::decode::json;
 
@@ -21,7 +21,7 @@ const VERSION: &str = "/metadata/resourceVersion";
 #[derive(Debug)]
 pub enum ParsedPatch {
     /// A list of operations.
-    Json(Patch),
+    Json(Vec<Operation>),
     /// A partial object.
     Merge(Value),
     /// A partial object with directives, merged by a schema.
@@ -37,22 +37,26 @@ pub fn parse(headers: &HeaderMap, body: &[u8]) -> Result<ParsedPatch, Status> {
     let media_type = content_type.split(';').next().unwrap_or("").trim();
     match media_type {
         "application/json-patch+json" => {
-            let value = decode(body, "[]handlers.jsonPatchOp", Value::is_array)?;
-            let patch: Patch = serde_json::from_value(value).map_err(|error| does_not_apply(&error))?;
-            if patch.0.len() > OPERATIONS_MAX {
+            let list = |value: &Value| value.is_array() || value.is_null();
+            let operations = Operation::read(decode(body, "[]handlers.jsonPatchOp", list)?);
+            if operations.len() > OPERATIONS_MAX {
                 return Err(Status::failure(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     "RequestEntityTooLarge",
                     format!(
                         "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
-                        patch.0.len()
+                        operations.len()
                     ),
                 ));
             }
-            Ok(ParsedPatch::Json(patch))
+            Ok(ParsedPatch::Json(operations))
         }
         "application/merge-patch+json" => {
-            decode(body, "map[string]interface {}", Value::is_object).map(ParsedPatch::Merge)
+            let object = |value: &Value| value.is_object() || value.is_null();
+            match decode(body, "map[string]interface {}", object)? {
+                Value::Null => Err(Status::bad_request("Invalid JSON Patch")),
+                patch => Ok(ParsedPatch::Merge(patch)),
+            }
         }
         "application/strategic-merge-patch+json" => {
             match read(body, "map[string]interface {}", |value| value.is_object() || value.is_null()) {
@@ -93,10 +97,19 @@ fn read(body: &[u8], go_type: &str, expected: fn(&Value) -> bool) -> Result<Valu
 }
 
 /// 422 for operations that are unknown or do not fit the object.
-fn does_not_apply(error: &dyn std::fmt::Display) -> Status {
-    tracing::debug!(%error, "a JSON patch does not apply");
-    let message = "the server rejected our request due to an error in our request";
-    Status::router(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+fn does_not_apply(failure: Failure) -> Status {
+    match failure {
+        Failure::Unfit(why) => {
+            tracing::debug!(why, "a JSON patch does not apply");
+            let message = "the server rejected our request due to an error in our request";
+            Status::router(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+        }
+        Failure::Large(limit) => Status::failure(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("the copies of the JSON patch exceed the limit of {limit} bytes"),
+        ),
+    }
 }
 
 impl ParsedPatch {
@@ -108,14 +121,21 @@ impl ParsedPatch {
         let mut value = Value::Object(current.0.clone());
         match self {
             Self::Json(patch) => {
-                check_copies(patch, &value)?;
-                json_patch::patch(&mut value, &patch.0).map_err(|error| does_not_apply(&error))?;
+                json_patch::apply(patch, &mut value, COPIED_MAX).map_err(does_not_apply)?;
             }
-            Self::Merge(patch) => json_patch::merge(&mut value, patch),
+            Self::Merge(patch) => ::json_patch::merge(&mut value, patch),
             Self::Strategic(_) => return Err(Status::internal("a strategic merge patch without a schema")),
         }
-        Object::from_value(value)
-            .ok_or_else(|| Status::bad_request("the patched object is not a JSON object"))
+        let mut object = Object::from_value(value)
+            .ok_or_else(|| Status::bad_request("the patched object is not a JSON object"))?;
+        // A patch cannot take the type away: the decoder knows which one is wanted.
+        for field in ["apiVersion", "kind"] {
+            let slot = object.0.entry(field).or_insert(Value::Null);
+            if matches!(slot, Value::Null) || *slot == "" {
+                *slot = current.0.get(field).cloned().unwrap_or_default();
+            }
+        }
+        Ok(object)
     }
 
     /// Whether the patch names a resourceVersion (or could): then a conflict is the client's to see.
@@ -125,43 +145,9 @@ impl ParsedPatch {
             Self::Strategic(patch) => {
                 patch.get("metadata").is_some_and(|m| m.get("resourceVersion").is_some())
             }
-            Self::Json(patch) => patch.0.iter().any(|operation| match operation {
-                PatchOperation::Add(AddOperation { path, .. })
-                | PatchOperation::Test(TestOperation { path, .. }) => path.as_str() == VERSION,
-                PatchOperation::Replace(replace) => replace.path.as_str() == VERSION,
-                _ => false,
-            }),
+            Self::Json(patch) => patch.iter().any(|operation| operation.path() == VERSION),
         }
     }
-}
-
-/// Adds up what copies can grow to, before anything is copied.
-fn check_copies(patch: &Patch, value: &Value) -> Result<(), Status> {
-    let copies = patch.0.iter().filter(|o| matches!(o, PatchOperation::Copy(CopyOperation { .. }))).count();
-    if copies == 0 {
-        return Ok(());
-    }
-    // Each copy can at most double the object; the bound is reached after a few of them.
-    let mut size = value.to_string().len();
-    let mut working = value.clone();
-    for operation in &patch.0 {
-        if let PatchOperation::Copy(copy) = operation {
-            let source = working.pointer(&copy.from.to_string()).map_or(0, |v| v.to_string().len());
-            size = size.saturating_add(source);
-            if size > COPIED_MAX {
-                return Err(Status::failure(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    "RequestEntityTooLarge",
-                    format!("the copies of the JSON patch exceed the limit of {COPIED_MAX} bytes"),
-                ));
-            }
-        }
-        // An operation that does not apply is reported by the real run.
-        if json_patch::patch(&mut working, std::slice::from_ref(operation)).is_err() {
-            return Ok(());
-        }
-    }
-    Ok(())
 }
 
 /// An update by a patch; `apply` makes of patch and current object one that has gone through what every decoded object
@@ -236,6 +222,22 @@ mod tests {
         let patch = br#"[{"op":"replace","path":"/spec/host","value":"b"}]"#;
         let patch = parse(&headers("application/json-patch+json; charset=utf-8"), patch).unwrap();
         assert_eq!(patch.apply(&object()).unwrap().0["spec"], json!({"host": "b"}));
+    }
+
+    #[test]
+    fn a_patch_takes_no_type_away() {
+        let merge = parse(&headers("application/merge-patch+json"), br#"{"kind":null}"#).unwrap();
+        assert_eq!(merge.apply(&object()).unwrap().0["kind"], "Route");
+        let whole = br#"[{"op":"replace","path":"","value":{}}]"#;
+        let whole = parse(&headers("application/json-patch+json"), whole).unwrap();
+        assert_eq!(whole.apply(&object()).unwrap().0["kind"], "Route");
+    }
+
+    #[test]
+    fn null_is_an_empty_json_patch_and_no_merge_patch() {
+        assert!(parse(&headers("application/json-patch+json"), b"null").unwrap().apply(&object()).is_ok());
+        let status = parse(&headers("application/merge-patch+json"), b"null").unwrap_err();
+        assert_eq!((status.code, status.message.as_str()), (400, "Invalid JSON Patch"));
     }
 
     #[test]

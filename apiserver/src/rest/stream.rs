@@ -126,17 +126,7 @@ impl Encoder {
         // As the real one: an object in which nothing else is set.
         let mut object = self.schemas.empty(self.storage.resource());
         object.0.insert("metadata".to_owned(), metadata.into());
-        match self.form.media_type.shape {
-            Shape::Table(_) => {
-                let mut table = self.shaped(object);
-                // The row's object tells the client which bookmark it is.
-                if initial_events_end {
-                    table.set_metadata("annotations", json!({ INITIAL_EVENTS_END: "true" }));
-                }
-                table
-            }
-            _ => self.shaped(object),
-        }
+        self.shaped(object)
     }
 
     fn frame(&self, out: &mut BytesMut, kind: &str, object: &Object) {

@@ -238,6 +238,8 @@ impl Service for Chain {
         let mut seen = Seen::new(request.headers());
         #[cfg(feature = "planted-faults")]
         let fault = super::planted::asked(request.headers());
+        #[cfg(feature = "planted-faults")]
+        let request = super::planted::mistake(fault.as_deref(), request);
         let answer = AssertUnwindSafe(self.answer(&connection, request, &mut seen)).catch_unwind().await;
         let mut response = match answer {
             Ok(mut response) => {

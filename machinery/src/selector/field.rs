@@ -36,6 +36,8 @@ impl FieldSelector {
             })?;
             requirements.push(FieldRequirement { field: field.to_owned(), value: unescape(value)?, negated });
         }
+        // A term with nothing on either side selects all.
+        requirements.retain(|term: &FieldRequirement| !(term.field.is_empty() && term.value.is_empty()));
         Ok(Self { requirements })
     }
 
@@ -105,8 +107,10 @@ fn unescape(value: &str) -> Result<String, SelectorError> {
                 }
             },
             '=' => {
+                // The real server shows the character's number.
                 return Err(SelectorError(format!(
-                    "invalid field selector: unescaped character in value: {value}"
+                    "invalid field selector: unescaped character in value: {}",
+                    u32::from('=')
                 )));
             }
             c => out.push(c),

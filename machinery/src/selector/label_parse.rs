@@ -104,7 +104,11 @@ impl<'a> Parser<'a> {
     fn values(&mut self) -> Result<Vec<String>, SelectorError> {
         match self.next() {
             Token::Open => {}
-            found => return Err(error(&found, "'('")),
+            found => {
+                // Without a comma, alone among these texts.
+                let SelectorError(text) = error(&found, "'('");
+                return Err(SelectorError(text.replace("', expected", "' expected")));
+            }
         }
         let mut values = Vec::new();
         loop {

@@ -51,6 +51,8 @@ fn label_errors() {
     assert_eq!(error, "found '', expected: identifier after ','");
     let error = LabelSelector::parse("a=b)").unwrap_err().to_string();
     assert_eq!(error, "found ')', expected: ',' or 'end of string'");
+    let error = LabelSelector::parse("a in x").unwrap_err().to_string();
+    assert_eq!(error, "unable to parse requirement: found 'x' expected: '('");
     let error = LabelSelector::parse("-a").unwrap_err().to_string();
     assert!(error.starts_with("unable to parse requirement: <nil>: Invalid value: \"-a\": name part must"));
     let error = LabelSelector::parse("a=-b").unwrap_err().to_string();
@@ -73,10 +75,13 @@ fn field_terms() {
         (r"spec.host=a\,b\=c\\d", true),
         ("spec.other=", true),
         ("metadata.name=", false),
+        ("=", true),
     ] {
         assert_eq!(FieldSelector::parse(selector).unwrap().matches(lookup), expected, "{selector}");
     }
-    for selector in ["x", r"a=\x", r"a=b\", "a=b=c"] {
+    let error = FieldSelector::parse("a=b=c").unwrap_err().to_string();
+    assert_eq!(error, "invalid field selector: unescaped character in value: 61");
+    for selector in ["x", r"a=\x", r"a=b\"] {
         assert!(FieldSelector::parse(selector).is_err(), "{selector}");
     }
 }

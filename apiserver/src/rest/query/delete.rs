@@ -23,7 +23,13 @@ pub(crate) struct RawDeleteOptions {
 pub fn delete_options(query: &Query<'_>) -> Result<DeleteOptions, Status> {
     validate(RawDeleteOptions {
         dry_run: query.all("dryRun").map(str::to_owned).collect(),
-        preconditions: Preconditions::default(),
+        preconditions: Preconditions {
+            uid: query.first("uid").filter(|uid| !uid.is_empty()).map(str::to_owned),
+            resource_version: query
+                .first("resourceVersion")
+                .filter(|version| !version.is_empty())
+                .map(str::to_owned),
+        },
         grace_period_seconds: query.integer("gracePeriodSeconds")?,
         orphan_dependents: query.switch("orphanDependents"),
         propagation_policy: query.first("propagationPolicy").map(str::to_owned),

@@ -134,6 +134,10 @@ impl Sent<'_> {
             if !not_older {
                 errors.push(not_supported(MATCH, quote(self.version_match), &["NotOlderThan"]));
             }
+        }
+        // A watch from nowhere is taken to ask for the state, not older than that.
+        let from_nowhere = matches!(self.version, "" | "0") && !initial;
+        if !self.version_match.is_empty() || from_nowhere {
             self.check_continue(&mut errors);
         }
         errors

@@ -62,6 +62,11 @@ impl Caller {
         })
     }
 
+    /// The administrator's client.
+    pub(crate) fn admin(&self) -> &Http {
+        &self.admin
+    }
+
     /// Sends a call.
     ///
     /// # Errors

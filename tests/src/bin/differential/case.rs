@@ -7,9 +7,26 @@ use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The folder of the case files, the recorded answers and the explained differences.
-pub(crate) fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("differential")
+use crate::vary;
+
+/// Which of our peers a topic is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suite {
+    /// OpenShift's own servers, whose answers are recorded.
+    Recorded,
+    /// A CRD on the kube-apiserver before ours, asked at the same time.
+    Live,
+}
+
+impl Suite {
+    /// The folder of its case files, its explained differences, and its recorded answers if any.
+    pub(crate) fn folder(self) -> PathBuf {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("differential");
+        match self {
+            Self::Recorded => folder,
+            Self::Live => folder.join("peer"),
+        }
+    }
 }
 
 /// One file of `cases/`.
@@ -25,6 +42,9 @@ pub(crate) struct Topic {
     /// Further words in braces, for paths that are used again and again.
     #[serde(default, rename = "let")]
     pub(crate) words: BTreeMap<String, String>,
+    /// The object that a step's `with` changes.
+    #[serde(default)]
+    base: Value,
     /// The requests, in order.
     pub(crate) steps: Vec<Step>,
     /// Requests that remove what the namespaces do not take with them; their answers do not matter.
@@ -59,6 +79,14 @@ pub(crate) struct Step {
     pub(crate) body: Option<Value>,
     /// A body as it is.
     pub(crate) text: Option<String>,
+    /// The topic's `base` as the body, after this merge patch.
+    pub(crate) with: Option<Value>,
+    /// Makes a step of each combination (see [`crate::vary`]).
+    #[serde(default)]
+    pub(crate) vary: BTreeMap<String, Vec<Value>>,
+    /// What is peculiar about its body: the label of a `with` or `text` of `vary`.
+    #[serde(skip)]
+    pub(crate) defect: String,
     /// Whether this only prepares others: sent until it succeeds, its answer not compared.
     #[serde(default)]
     pub(crate) setup: bool,
@@ -120,12 +148,12 @@ pub(crate) struct Answer {
 /// The answers of a topic by the names of its steps.
 pub(crate) type Answers = BTreeMap<String, Answer>;
 
-/// Reads the topics whose names contain one of `wanted` (all when none is given).
+/// Reads the topics of a suite whose names contain one of `wanted` (all when none is given).
 ///
 /// # Errors
 /// When a file cannot be read, or says what no topic can.
-pub(crate) fn topics(wanted: &[String]) -> anyhow::Result<Vec<Topic>> {
-    let folder = folder().join("cases");
+pub(crate) fn topics(suite: Suite, wanted: &[String]) -> anyhow::Result<Vec<Topic>> {
+    let folder = suite.folder().join("cases");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .with_context(|| folder.display().to_string())?
         .map(|entry| entry.map(|entry| entry.path()))
@@ -140,13 +168,13 @@ pub(crate) fn topics(wanted: &[String]) -> anyhow::Result<Vec<Topic>> {
         let text = std::fs::read_to_string(&file)?;
         topics.push(parse(&name, &text).with_context(|| file.display().to_string())?);
     }
-    ensure!(!topics.is_empty(), "no topic is called like {wanted:?}");
     Ok(topics)
 }
 
 fn parse(name: &str, text: &str) -> anyhow::Result<Topic> {
     let mut topic: Topic = serde_saphyr::from_str(text)?;
     name.clone_into(&mut topic.name);
+    topic.steps = vary::expand(&topic.base, std::mem::take(&mut topic.steps))?;
     let mut names = BTreeSet::new();
     for step in &topic.steps {
         ensure!(names.insert(&step.name), "two steps are called {:?}", step.name);
@@ -161,7 +189,7 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Topic> {
 
 /// Where the answers of a topic are kept.
 pub(crate) fn answers_file(topic: &str) -> PathBuf {
-    folder().join("answers").join(format!("{topic}.json"))
+    Suite::Recorded.folder().join("answers").join(format!("{topic}.json"))
 }
 
 /// Reads the recorded answers of a topic.
@@ -200,7 +228,8 @@ mod tests {
 
     #[test]
     fn every_case_file_can_be_read_and_has_its_answers() {
-        for topic in topics(&[]).unwrap() {
+        assert!(!topics(Suite::Live, &[]).unwrap().is_empty());
+        for topic in topics(Suite::Recorded, &[]).unwrap() {
             let answers = recorded(&topic.name).unwrap();
             for step in topic.steps.iter().filter(|step| !step.setup) {
                 assert!(answers.contains_key(&step.name), "{}/{} is not recorded", topic.name, step.name);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use crate::case::folder;
+use crate::case::Suite;
 use crate::compare::Difference;
 
 /// Places of a case and what ours has there: one value, or none.
@@ -19,8 +19,8 @@ pub(crate) struct Decided {
     met: BTreeSet<(String, String)>,
 }
 
-fn file(topic: &str) -> PathBuf {
-    folder().join("decided").join(format!("{topic}.json"))
+fn file(suite: Suite, topic: &str) -> PathBuf {
+    suite.folder().join("decided").join(format!("{topic}.json"))
 }
 
 impl Decided {
@@ -28,8 +28,8 @@ impl Decided {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn read(topic: &str) -> anyhow::Result<Self> {
-        let file = file(topic);
+    pub(crate) fn read(suite: Suite, topic: &str) -> anyhow::Result<Self> {
+        let file = file(suite, topic);
         let cases = match std::fs::read(&file) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
             found => serde_json::from_slice(&found?).with_context(|| file.display().to_string())?,
@@ -59,8 +59,8 @@ impl Decided {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(crate) fn decide(topic: &str, differences: &[Difference]) -> anyhow::Result<()> {
-    let file = file(topic);
+pub(crate) fn decide(suite: Suite, topic: &str, differences: &[Difference]) -> anyhow::Result<()> {
+    let file = file(suite, topic);
     if differences.is_empty() {
         return match std::fs::remove_file(&file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
@@ -74,7 +74,7 @@ pub(crate) fn decide(topic: &str, differences: &[Difference]) -> anyhow::Result<
     }
     let mut text = serde_json::to_vec_pretty(&cases)?;
     text.push(b'\n');
-    std::fs::create_dir_all(folder().join("decided"))?;
+    std::fs::create_dir_all(suite.folder().join("decided"))?;
     std::fs::write(&file, text).with_context(|| file.display().to_string())
 }
 

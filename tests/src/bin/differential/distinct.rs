@@ -1,5 +1,5 @@
-//! Which cases are distinct: another API group, resource, verb, subresource, patch format, set of options, media type or
-//! outcome (status code and reason).
+//! Which cases are distinct: another API group, resource, verb, subresource, patch format, set of options, media type,
+//! outcome (status code and reason) or named defect of a body.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -137,10 +137,11 @@ pub(crate) fn key(topic: &Topic, step: &Step, answer: &Answer) -> Option<(String
         content_type,
         &answer.code.to_string(),
         reason,
+        &step.defect,
     ]
     .map(str::to_owned)
     .join(" | ");
-    Some((target.group, key))
+    Some((target.group.replace("{group}", "peer"), key))
 }
 
 /// The distinct cases of every group.
@@ -157,6 +158,13 @@ impl Distinct {
             if let Some((group, key)) = key(topic, step, answer) {
                 self.groups.entry(group).or_default().insert(key);
             }
+        }
+    }
+
+    /// Counts what another one counted too.
+    pub(crate) fn add(&mut self, other: Self) {
+        for (group, keys) in other.groups {
+            self.groups.entry(group).or_default().extend(keys);
         }
     }
 

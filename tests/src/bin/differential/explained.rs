@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
-use crate::case::folder;
+use crate::case::Suite;
 use crate::compare::Difference;
 
 /// One entry of `explained.yaml`. A `*` in `case` or `at` stands for any text.
@@ -24,12 +24,12 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
-    /// Reads `explained.yaml`.
+    /// Reads the `explained.yaml` of a suite.
     ///
     /// # Errors
     /// When it cannot be read or an entry gives no reason.
-    pub(crate) fn read() -> anyhow::Result<Self> {
-        let file = folder().join("explained.yaml");
+    pub(crate) fn read(suite: Suite) -> anyhow::Result<Self> {
+        let file = suite.folder().join("explained.yaml");
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         Self::parse(&text).with_context(|| file.display().to_string())
     }

@@ -1,11 +1,13 @@
-//! `make differential`: the same requests to our server and to OpenShift's own, whose answers were recorded once.
+//! `make differential`: the same requests to our server and to its peers: OpenShift's own, whose answers were recorded once,
+//! and a CRD on kube-apiserver, which is asked at the same time.
 //!
-//! - `replay` sends the sequences of `tests/differential/cases` to ours and compares with `tests/differential/answers`.
-//!   Its last line is `N cases, M unexplained differences`.
+//! - `replay` sends the sequences of `tests/differential/cases` to ours and compares with `tests/differential/answers`, and
+//!   those of `tests/differential/peer/cases` to ours and the CRD and compares the two. Its last line is `N cases, M unexplained differences`.
 //! - `record` sends them to a real server and writes the answers.
 //! - `decide` writes down what ours answers where `explained.yaml` says that it differs.
 //! - `prove` replays against a build of ours with planted faults: each fault has to be reported.
 
+mod alike;
 mod caller;
 mod case;
 mod compare;
@@ -13,19 +15,24 @@ mod decided;
 mod distinct;
 mod explained;
 mod normal;
+mod peer;
 mod play;
 mod prove;
 mod replay;
 mod scan;
+mod vary;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 use picoshift_tests::home::{Home, picoshift_program};
 
 use crate::caller::Caller;
+use crate::case::{Suite, Topic};
+use crate::play::Side;
+use crate::replay::Report;
 
 /// Compares our answers with those of OpenShift's API servers.
 #[derive(Debug, Parser)]
@@ -47,6 +54,9 @@ enum Command {
         /// Ask a build with planted faults for this one.
         #[arg(long)]
         plant: Option<String>,
+        /// Compare with the live peer who set which field, too.
+        #[arg(long)]
+        managed_fields: bool,
     },
     /// Record the answers of a real server.
     Record,
@@ -60,13 +70,14 @@ enum Command {
 async fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let kubeconfig = arguments.kubeconfig.context("KUBECONFIG or --kubeconfig names the server")?;
-    let topics = case::topics(&arguments.topic)?;
     let complete = arguments.topic.is_empty();
+    let topics = Topics::read(&arguments.topic)?;
+    let caller = Caller::new(&kubeconfig, None)?;
     let good = match arguments.command {
         Command::Record => {
-            let caller = Caller::new(&kubeconfig, None)?;
-            for topic in &topics {
-                let played = play::play(topic, &caller, true).await?;
+            for topic in &topics.recorded {
+                let side = Side { real: true, ..Side::default() };
+                let played = play::play(topic, &caller, side).await?;
                 for (step, violation) in &played.violations {
                     eprintln!("{}/{step}: {violation}", topic.name);
                 }
@@ -75,25 +86,62 @@ async fn main() -> anyhow::Result<ExitCode> {
             }
             true
         }
-        Command::Replay { plant } => {
-            rest_controllers()?;
+        Command::Replay { plant, managed_fields } => {
+            prepare(&caller).await?;
             let caller = Caller::new(&kubeconfig, plant.as_deref())?;
-            let report = replay::replay(&topics, &caller).await?;
-            report.print(complete)
+            topics.replay(&caller, managed_fields).await?.print(complete)
         }
         Command::Decide => {
-            rest_controllers()?;
-            let caller = Caller::new(&kubeconfig, None)?;
-            let report = replay::replay(&topics, &caller).await?;
-            report.decide(&topics)?;
+            prepare(&caller).await?;
+            let report = topics.replay(&caller, false).await?;
+            for suite in [Suite::Recorded, Suite::Live] {
+                report.decide(suite, topics.of(suite))?;
+            }
             true
         }
         Command::Prove => {
-            rest_controllers()?;
+            prepare(&caller).await?;
             prove::prove(&topics, &kubeconfig).await?
         }
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The topics of both suites.
+pub(crate) struct Topics {
+    recorded: Vec<Topic>,
+    live: Vec<Topic>,
+}
+
+impl Topics {
+    fn read(wanted: &[String]) -> anyhow::Result<Self> {
+        let topics = Self {
+            recorded: case::topics(Suite::Recorded, wanted)?,
+            live: case::topics(Suite::Live, wanted)?,
+        };
+        ensure!(!topics.recorded.is_empty() || !topics.live.is_empty(), "no topic is called like {wanted:?}");
+        Ok(topics)
+    }
+
+    fn of(&self, suite: Suite) -> &[Topic] {
+        match suite {
+            Suite::Recorded => &self.recorded,
+            Suite::Live => &self.live,
+        }
+    }
+
+    async fn replay(&self, caller: &Caller, managers: bool) -> anyhow::Result<Report> {
+        let recorded = replay::replay(Suite::Recorded, &self.recorded, caller, false);
+        let live = replay::replay(Suite::Live, &self.live, caller, managers);
+        let (recorded, live) = tokio::try_join!(recorded, live)?;
+        Ok(recorded.and(live))
+    }
+}
+
+/// Makes the CRD of the live peer and lets the controllers rest.
+async fn prepare(caller: &Caller) -> anyhow::Result<()> {
+    peer::install(caller.admin()).await?;
+    rest_controllers()
 }
 
 /// Ends the controllers of the control plane that hack/with-control-plane made: none ran beside the real servers, and

@@ -15,6 +15,8 @@ use crate::scan;
 pub(crate) struct Names {
     /// The word that makes this run's names its own.
     run: String,
+    /// Whether managedFields are compared.
+    managers: bool,
     uids: BTreeMap<String, String>,
     revisions: BTreeMap<String, String>,
     /// Names that the server made up, and how they are shown.
@@ -27,8 +29,8 @@ pub(crate) struct Names {
 
 impl Names {
     /// Nothing named yet.
-    pub(crate) fn new(run: &str) -> Self {
-        Self { run: run.to_owned(), ..Self::default() }
+    pub(crate) fn new(run: &str, managers: bool) -> Self {
+        Self { run: run.to_owned(), managers, ..Self::default() }
     }
 
     /// Revisions that went back since this was last asked.
@@ -107,8 +109,9 @@ impl Names {
         for (key, value) in map {
             let at = format!("{at}.{key}");
             let shown = match (key.as_str(), value) {
-                // Who owns which field was not recorded; it is compared beside a CRD, and by the recordings of structured-merge.
-                ("managedFields", _) => continue,
+                // Who owns which field was not recorded; it is compared beside a CRD, and by the recordings of
+                // structured-merge.
+                ("managedFields", _) if !self.managers => continue,
                 ("continue", Value::String(token)) if !token.is_empty() => "<continue>".into(),
                 ("resourceVersion", Value::String(text))
                     if matches!(
@@ -192,7 +195,10 @@ fn settled(table: &Map<String, Value>) -> Map<String, Value> {
     for row in table.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
         for (index, cell) in row["cells"].as_array_mut().into_iter().flatten().enumerate() {
             let is = |columns: &[bool]| columns.get(index).is_some_and(|is| *is);
-            if is(&ages) && cell.as_str().is_some_and(scan::is_age) {
+            // Later events of a watch do not say which column is which.
+            let aged =
+                is(&ages) || (ages.is_empty() && cell.as_str().is_some_and(|text| text.ends_with(" ago")));
+            if aged && cell.as_str().is_some_and(scan::is_age) {
                 *cell = "<age>".into();
             } else if is(&tags)
                 && let Some(text) = cell.as_str()
@@ -217,7 +223,7 @@ mod tests {
 
     #[test]
     fn equal_values_have_equal_names_and_others_do_not() {
-        let mut names = Names::new("qzxkv");
+        let mut names = Names::new("qzxkv", false);
         let first =
             json!({"metadata": {"name": "a-qzxkv", "uid": A, "resourceVersion": "616", "managedFields": []}});
         let first = names.body("first", Some("r"), &first);
@@ -234,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_revision_that_goes_back_is_told() {
-        let mut names = Names::new("qzxkv");
+        let mut names = Names::new("qzxkv", false);
         let object =
             |revision: &str| json!({"kind": "X", "metadata": {"uid": A, "resourceVersion": revision}});
         names.body("first", Some("r"), &object("20"));
@@ -247,14 +253,14 @@ mod tests {
 
     #[test]
     fn only_times_near_now_are_hidden() {
-        let mut names = Names::new("qzxkv");
+        let mut names = Names::new("qzxkv", false);
         assert_eq!(names.text("s", "", &Timestamp::now().to_string()), "<time>");
         assert_eq!(names.text("s", "", "2020-01-01T00:00:00Z"), "2020-01-01T00:00:00Z");
     }
 
     #[test]
     fn revisions_in_messages_are_named() {
-        let mut names = Names::new("qzxkv");
+        let mut names = Names::new("qzxkv", false);
         names.body("first", Some("r"), &json!({"metadata": {"uid": A, "resourceVersion": "616"}}));
         let text =
             names.text("s", "", "ResourceVersion in precondition: 1, ResourceVersion in object meta: 616");
@@ -266,8 +272,12 @@ mod tests {
     fn tables_lose_ages_and_documentation() {
         let table = json!({"kind": "Table", "columnDefinitions": [{"name": "Age", "description": "long"}],
             "rows": [{"cells": ["5s"]}, {"cells": ["<unknown>"]}]});
-        let normal = Names::new("qzxkv").body("s", Some("r"), &table);
+        let normal = Names::new("qzxkv", false).body("s", Some("r"), &table);
         assert_eq!(normal["rows"], json!([{"cells": ["<age>"]}, {"cells": ["<unknown>"]}]));
         assert_eq!(normal["columnDefinitions"], json!([{"name": "Age"}]));
+        let later =
+            json!({"kind": "Table", "columnDefinitions": null, "rows": [{"cells": ["1 second ago", "5s"]}]});
+        let later = Names::new("qzxkv", false).body("s", Some("r"), &later);
+        assert_eq!(later["rows"], json!([{"cells": ["<age>", "5s"]}]));
     }
 }

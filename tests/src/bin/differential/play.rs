@@ -11,6 +11,7 @@ use picoshift_tests::watch::Watch;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::alike;
 use crate::caller::{Call, Caller, Outcome};
 use crate::case::{Answer, Answers, Step, Topic};
 use crate::distinct::Target;
@@ -19,10 +20,13 @@ use crate::normal::Names;
 /// The headers that are compared.
 const HEADERS: [&str; 6] =
     ["content-type", "warning", "retry-after", "allow", "location", "www-authenticate"];
+/// Words for texts that are too long.
+const LARGE: [(&str, usize); 2] = [("4MB", 4 << 20), ("300KB", 300 << 10)];
 /// How long the awaited events of a watch may take.
 const EVENTS_WITHIN: Duration = Duration::from_secs(15);
-/// How long a watch has to be silent after them.
+/// How long after the last request a watch has to be silent after them, and at least.
 const SILENCE: Duration = Duration::from_millis(600);
+const LEAST_SILENCE: Duration = Duration::from_millis(40);
 /// How long a real server gets to settle.
 const SETTLING: Duration = Duration::from_secs(4);
 
@@ -35,12 +39,23 @@ pub(crate) struct Played {
     pub(crate) violations: Vec<(String, String)>,
 }
 
-/// Plays a topic, against a `real` server or ours, and removes afterwards what it made.
+/// The server that a topic is played against.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Side {
+    /// Whether it is a real server, whose list of projects takes a while.
+    pub(crate) real: bool,
+    /// The group that `{group}` stands for, when the topic is played against both groups.
+    pub(crate) group: Option<&'static str>,
+    /// Whether managedFields are compared.
+    pub(crate) managers: bool,
+}
+
+/// Plays a topic against a server and removes afterwards what it made.
 ///
 /// # Errors
 /// When the server cannot be reached or a preparation fails. An answer of any kind is none.
-pub(crate) async fn play(topic: &Topic, caller: &Caller, real: bool) -> anyhow::Result<Played> {
-    let mut player = Player::new(topic, caller, &crate::run_word(), real);
+pub(crate) async fn play(topic: &Topic, caller: &Caller, side: Side) -> anyhow::Result<Played> {
+    let mut player = Player::new(topic, caller, &crate::run_word(), side);
     let result = player.all().await;
     player.clean_up().await?;
     result.map(|()| player.played)
@@ -49,18 +64,22 @@ pub(crate) async fn play(topic: &Topic, caller: &Caller, real: bool) -> anyhow::
 struct Player<'a> {
     topic: &'a Topic,
     caller: &'a Caller,
-    real: bool,
+    side: Side,
     words: BTreeMap<String, String>,
     names: Names,
     /// Bodies as they came, for references.
     raw: BTreeMap<String, Value>,
     watches: BTreeMap<String, Watch>,
+    /// When the last request was answered.
+    asked: Instant,
     played: Played,
 }
 
 impl<'a> Player<'a> {
-    fn new(topic: &'a Topic, caller: &'a Caller, run: &str, real: bool) -> Self {
+    fn new(topic: &'a Topic, caller: &'a Caller, run: &str, side: Side) -> Self {
         let mut words = BTreeMap::from([("run".to_owned(), run.to_owned())]);
+        words.extend(side.group.map(|group| ("group".to_owned(), group.to_owned())));
+        words.extend(LARGE.map(|(word, bytes)| (word.to_owned(), "x".repeat(bytes))));
         for name in &topic.namespaces {
             words.insert(name.clone(), format!("{}-{name}-{run}", topic.name));
         }
@@ -68,8 +87,9 @@ impl<'a> Player<'a> {
             let meaning = fill(meaning, &words);
             words.insert(word.clone(), meaning);
         }
-        let (names, played) = (Names::new(run), Played::default());
-        Self { topic, caller, real, words, names, raw: BTreeMap::new(), watches: BTreeMap::new(), played }
+        let (names, played) = (Names::new(run, side.managers), Played::default());
+        let (raw, watches, asked) = (BTreeMap::new(), BTreeMap::new(), Instant::now());
+        Self { topic, caller, side, words, names, raw, watches, asked, played }
     }
 
     async fn all(&mut self) -> anyhow::Result<()> {
@@ -106,7 +126,7 @@ impl<'a> Player<'a> {
     }
 
     async fn step(&mut self, step: &Step) -> anyhow::Result<()> {
-        if step.settles && self.real {
+        if step.settles && self.side.real {
             tokio::time::sleep(SETTLING).await;
         }
         if step.setup {
@@ -129,6 +149,7 @@ impl<'a> Player<'a> {
                 }
             }
         };
+        self.asked = Instant::now();
         let answer = self.normal(step, &call, &raw);
         self.played.answers.insert(step.name.clone(), answer);
         Ok(())
@@ -152,8 +173,11 @@ impl<'a> Player<'a> {
         let now = !call.path.contains("resourceVersion=") && !call.path.contains("continue=");
         let target = Target::of(&call.method, &call.path);
         let collection = (now && target.verb == "list").then(|| target.collection());
-        let body = self.names.body(&step.name, collection.as_deref(), &body);
+        let body = self.names.body(&step.name, collection.as_deref(), &self.alike(&body));
         let mut headers = BTreeMap::new();
+        if self.side.group.is_some() && raw.body.starts_with(b"{\n  ") {
+            headers.insert("(indented)".to_owned(), Vec::new());
+        }
         for name in HEADERS {
             let values: Vec<String> = raw
                 .headers
@@ -162,7 +186,7 @@ impl<'a> Player<'a> {
                 .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
                 .collect();
             if !values.is_empty() {
-                let values = values.iter().map(|value| self.names.text(&step.name, name, value)).collect();
+                let values = values.iter().map(|value| self.header(&step.name, name, value)).collect();
                 headers.insert(name.to_owned(), values);
             }
         }
@@ -175,12 +199,13 @@ impl<'a> Player<'a> {
             let mut deadline = Instant::now() + EVENTS_WITHIN;
             loop {
                 if events.len() == step.count {
-                    deadline = Instant::now() + SILENCE;
+                    deadline = (self.asked + SILENCE).max(Instant::now() + LEAST_SILENCE);
                 }
                 match open.next_before(deadline).await {
                     // Sent as time goes by; the one that ends the initial events is awaited.
                     Ok(Some(event))
-                        if event.kind == "BOOKMARK" && event.object["metadata"]["annotations"].is_null() => {}
+                        if event.kind == "BOOKMARK"
+                            && !event.object.to_string().contains("k8s.io/initial-events-end") => {}
                     Ok(Some(event)) => events.push(json!({"type": event.kind, "object": event.object})),
                     Ok(None) => {
                         events.push(json!({"type": "END"}));
@@ -195,10 +220,19 @@ impl<'a> Player<'a> {
         let mut normal = Vec::new();
         for (index, event) in events.iter().enumerate() {
             let place = format!("{}[{index}]", step.name);
-            let object = self.names.event(&place, watch, &event["object"]);
+            let object = self.names.event(&place, watch, &self.alike(&event["object"]));
             normal.push(json!({"type": event["type"], "object": object}));
         }
         Ok(Answer { code: 0, headers: BTreeMap::new(), body: Value::Null, events: normal })
+    }
+
+    fn alike(&self, body: &Value) -> Value {
+        self.side.group.map_or_else(|| body.clone(), |group| alike::body(group, body))
+    }
+
+    fn header(&mut self, step: &str, name: &str, value: &str) -> String {
+        let value = self.side.group.map_or_else(|| value.to_owned(), |group| alike::text(group, value));
+        self.names.text(step, name, &value)
     }
 
     fn call(&self, step: &Step) -> anyhow::Result<Call> {

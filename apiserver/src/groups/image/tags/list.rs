@@ -31,7 +31,7 @@ pub(super) async fn list(
     let mut page = Page {
         kind,
         options,
-        token: token.as_ref(),
+        token: token.as_ref().map(|token| token.last(&cx.info.namespace)),
         limit: usize::try_from(options.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX),
         tags: Vec::new(),
     };
@@ -43,7 +43,10 @@ pub(super) async fn list(
         }
     }
     let continue_token = match page.tags.last() {
-        Some(last) if !complete => Continue::after(found.revision, &last.namespace, &last.name).encode(),
+        Some(last) if !complete => {
+            let within = &cx.info.namespace;
+            Continue::after(found.revision, within, &last.namespace, &last.name).encode()
+        }
         _ => String::new(),
     };
     let items = Items::Picked(page.tags);
@@ -79,7 +82,8 @@ fn each(items: &Items) -> Box<dyn Iterator<Item = &Arc<Item>> + Send + '_> {
 struct Page<'a> {
     kind: &'a dyn TagKind,
     options: &'a ListOptions,
-    token: Option<&'a Continue>,
+    /// Namespace and name of the last tag sent.
+    token: Option<(&'a str, &'a str)>,
     limit: usize,
     tags: Vec<Arc<Item>>,
 }
@@ -87,7 +91,7 @@ struct Page<'a> {
 impl Page<'_> {
     /// Takes a stream's tags; answers whether all that are wanted had room.
     fn take(&mut self, item: &Item) -> Result<bool, Status> {
-        let after = match self.token.map(Continue::last) {
+        let after = match self.token {
             None => "",
             Some((namespace, name)) => {
                 let (last, tag) = split_stream_tag(name).unwrap_or((name, ""));
