@@ -111,13 +111,17 @@ pub fn negotiate(accept: Option<&str>, answer: Answer, tables: bool) -> Result<M
     accepted.ok_or_else(|| not_acceptable(answer))
 }
 
-/// The encoding of an answer that tells of an error, whatever was refused: what the header takes of the encodings of
-/// single objects, else JSON.
+/// The encoding of an answer that tells of an error, which is negotiated anew (`responsewriters.ErrorNegotiated`): clauses
+/// that ask for another shape or for a version of the server are passed over. JSON where nothing is left.
 #[must_use]
 pub fn of_errors(accept: Option<&str>) -> MediaType {
     let header = accept.unwrap_or_default();
-    let found = parse(header).iter().find_map(|clause| clause.accepted(Answer::One, false));
-    found.filter(|found| found.shape == Shape::Whole).unwrap_or_default()
+    let whole = |clause: &&Clause<'_>| {
+        let any = |name| clause.parameter(name).is_some();
+        !any("as") && !any("g") && !any("v") && clause.parameter("sv").is_none_or(str::is_empty)
+    };
+    let clauses = parse(header);
+    clauses.iter().filter(whole).find_map(|clause| clause.accepted(Answer::One, false)).unwrap_or_default()
 }
 
 /// The router's check: is one of the types, without parameters, among those that are produced?
@@ -157,11 +161,15 @@ pub struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
+/// Clauses of an `Accept` header beyond these are not read: their order is no total one, which only a slow sort bears.
+const MOST_CLAUSES: usize = 100;
+
 /// Splits an `Accept` header into clauses in the order in which they are tried: by quality and precision, with the
 /// very comparison that upstream's parser sorts by.
 #[must_use]
 pub fn parse(header: &str) -> Vec<Clause<'_>> {
-    let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+    let mut clauses: Vec<Clause<'_>> =
+        header.split(',').filter_map(Clause::parse).take(MOST_CLAUSES).collect();
     for end in 1..clauses.len() {
         let mut at = end;
         while at > 0 && clauses[at].before(&clauses[at - 1]) {

@@ -54,18 +54,23 @@ impl Endpoint for Handler {
         } else {
             self.form(&cx, &parts.headers, &query)
         };
-        let (answer, form) = match form {
+        let pretty = query::pretty(&query, user_agent(&parts.headers));
+        let answer = match form {
             Ok(form) => {
                 let call = Call { storage: &self.storage, cx: &cx, headers: &parts.headers, query, form };
-                (self.answer(&call, body).await, form)
+                self.answer(&call, body).await.map_err(|status| (status, Some(form)))
             }
-            Err(status) => {
-                let pretty = query::pretty(&query, user_agent(&parts.headers));
-                let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
-                (Err(status), Form { pretty, media_type, ..Form::default() })
-            }
+            Err(status) => Err((status, None)),
         };
-        let mut response = answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), form));
+        let mut response = answer.unwrap_or_else(|(status, form)| {
+            // What some resources answer in place of an object is no error.
+            let form = form.filter(|_| status.status == "Success").unwrap_or_else(|| {
+                let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
+                let gzip = form.is_some_and(|form| form.gzip);
+                Form { pretty: media_type.pretty || pretty, media_type, gzip, ..Form::default() }
+            });
+            respond::status(&status, status.http_code(), form)
+        });
         warning::add(&cx.take_warnings(), response.headers_mut());
         response
     }
