@@ -22,6 +22,7 @@ use super::stream;
 use super::warning;
 use crate::authz::Authorizer;
 use crate::decode::{self, MAX_BODY};
+use crate::owner_references::{self, Stage};
 use crate::resource::Verb;
 use crate::schema::{FieldValidation, Schemas};
 use crate::server::Endpoint;
@@ -195,8 +196,9 @@ impl Handler {
 
     async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let parameters = query::write_options(&call.query, WriteKind::Create)?;
-        let object = self.object(call, body, parameters.field_validation).await?;
+        let mut object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
+        owner_references::dedup(call.cx, &mut object, Stage::Sent);
         let tracker = self.tracker(call, parameters.field_manager);
         let options = super::WriteOptions { tracker, ..parameters.options };
         let item = call.storage.create(call.cx, object, &options).await?;
@@ -206,8 +208,9 @@ impl Handler {
     async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let info = &call.cx.info;
         let parameters = query::write_options(&call.query, WriteKind::Update)?;
-        let object = self.object(call, body, parameters.field_validation).await?;
+        let mut object = self.object(call, body, parameters.field_validation).await?;
         query::check_name(&object, &info.name, &info.namespace)?;
+        owner_references::dedup(call.cx, &mut object, Stage::Sent);
         let tracker = self.tracker(call, parameters.field_manager);
         let options = super::WriteOptions { tracker, ..parameters.options };
         self.write(call, &Replacement(object), options).await

@@ -366,6 +366,15 @@ async fn clients_may_say_who_owns_what() {
 }
 
 #[tokio::test]
+async fn a_patch_leaves_no_owner_reference_twice() {
+    let f = Fixture::new(&[]).await;
+    f.post("curl", &route("web", &json!({"to": {"name": "a"}}))).await;
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
+    let patched = f.merge("curl", "web", &json!({"metadata": {"ownerReferences": [owner, owner]}})).await;
+    assert_eq!(patched["metadata"]["ownerReferences"], json!([owner]));
+}
+
+#[tokio::test]
 async fn what_does_not_fit_is_refused_as_upstream() {
     let f = Fixture::new(&[]).await;
     f.post("curl", &route("web", &json!({"to": {"name": "a"}}))).await;
