@@ -71,6 +71,8 @@ fn nesting_is_limited() {
 fn escapes_and_broken_utf8() {
     assert_eq!(parse(br#""\ud83d\ude00\ud83dx\u00e9""#).unwrap(), Node::Text("😀\u{fffd}xé".to_owned()));
     assert_eq!(parse(b"\"a\xffb\"").unwrap(), Node::Text("a\u{fffd}b".to_owned()));
+    // One for each byte, not one for the sequence that they begin.
+    assert_eq!(parse(b"\"\xf0\x9f\x98b\"").unwrap(), Node::Text("\u{fffd}\u{fffd}\u{fffd}b".to_owned()));
 }
 
 proptest! {
