@@ -5,6 +5,7 @@ mod identity;
 pub mod json;
 pub mod node;
 mod protobuf;
+pub(crate) mod strict;
 mod yaml;
 
 use bytes::{Bytes, BytesMut};
@@ -158,9 +159,7 @@ fn unrecognized(wanted: &str, why: &dyn std::fmt::Display, body: &[u8]) -> Statu
 pub fn decode_patch(body: &[u8]) -> Result<PatchDocument, Status> {
     let node =
         json::parse(body).map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-    let mut strict = Vec::new();
-    node.duplicates("", &mut strict);
-    strict.truncate(100);
+    let mut strict = node.duplicates();
     if matches!(node, Node::List(_)) {
         strict.iter_mut().for_each(|text| text.insert_str(0, "json patch "));
     }
@@ -182,12 +181,8 @@ pub struct Configuration {
 /// 400.
 pub fn decode_configuration(body: &[u8]) -> Result<Configuration, Status> {
     let bad = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
-    let json = json::parse(body).ok().filter(|node| {
-        let mut repeated = Vec::new();
-        node.duplicates("", &mut repeated);
-        // On which lines, only the YAML parser knows.
-        repeated.is_empty()
-    });
+    // On which lines members are repeated, only the YAML parser knows.
+    let json = json::parse(body).ok().filter(|node| node.duplicates().is_empty());
     let parsed = match json {
         Some(node) => Parsed { node, repeated: Vec::new() },
         None => yaml::parse(body).map_err(|why| bad(format!("error converting YAML to JSON: {why}")))?,

@@ -18,6 +18,7 @@ mod object_meta;
 pub mod oci;
 pub mod open_files;
 pub mod openapi;
+mod owner_references;
 pub mod registry;
 pub mod resource;
 pub mod rest;

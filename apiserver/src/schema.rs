@@ -41,7 +41,7 @@ pub enum FieldValidation {
 pub struct Checked {
     /// The object, as the Go type would be encoded.
     pub object: Object,
-    /// `unknown field "spec.foo"`, `duplicate field "spec.host"`; at most 100, each once.
+    /// `unknown field "spec.foo"`, `duplicate field "spec.host"`, each once; of a decoder at most 100.
     pub strict: Vec<String>,
 }
 

@@ -160,6 +160,9 @@ fn entry(owner: &Owner, time: Option<&String>) -> Value {
     Value::Object(entry)
 }
 
+/// With so many errors, no further entry is looked at.
+const MAX_TOLD: usize = 100;
+
 /// Errors of the entries that a client sent (`ValidateManagedFields`); `check_manager` finds those of a manager's name.
 pub fn validate(
     entries: Option<&Value>,
@@ -167,6 +170,9 @@ pub fn validate(
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (at, entry) in entries.and_then(Value::as_array).into_iter().flatten().enumerate() {
+        if errors.len() >= MAX_TOLD {
+            break;
+        }
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         let path = |field: &str| format!("metadata.managedFields[{at}].{field}");
         let operation = text("operation");

@@ -12,6 +12,7 @@ use super::fields::{self, Changed};
 use super::metadata;
 use crate::admission::{Operation, Review};
 use crate::object_meta;
+use crate::owner_references::{self, Stage};
 use crate::rest::query::{parse_revision, without_reason};
 use crate::rest::{Item, RequestContext, Updated, Updater, WriteOptions};
 use crate::store::Key;
@@ -74,6 +75,7 @@ impl Registry {
         self.admission
             .mutate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
             .await?;
+        owner_references::dedup(cx, &mut object, Stage::Admitted);
         self.strategy.prepare_create(cx, &mut object);
         let mut errors = object_meta::create(&object, resource.namespaced, self.strategy.name_rule());
         errors.extend(self.strategy.validate_create(cx, &mut object).await?);
@@ -187,6 +189,7 @@ impl Registry {
         object.set_metadata("managedFields", owners);
         let review = Review { operation: Operation::Update, object: &object, old: Some(old), resource };
         self.admission.mutate(cx, &review).await?;
+        owner_references::dedup(cx, &mut object, Stage::Admitted);
         self.strategy.prepare_update(cx, &options.subresource, &mut object, old);
         if self.strategy.generation_changed(&object, old) {
             object.set_metadata("generation", old.generation().unwrap_or(0) + 1);

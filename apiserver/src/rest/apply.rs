@@ -10,7 +10,6 @@ use super::query::{check_name, without_reason};
 use super::storage::{RequestContext, Updater};
 use crate::authz::{Attributes, Authorizer, Decision, forbidden};
 use crate::decode::Configuration;
-use crate::decode::node::Node;
 use crate::registry::metadata::now;
 use crate::resource::Resource;
 use crate::schema::{FieldValidation, Schemas};
@@ -96,13 +95,12 @@ impl Application<'_> {
         let owners = object.metadata_mut().remove("managedFields").unwrap_or_default();
         let gvk = self.resource.gvk;
         let place = format!("{}/{}", object.namespace(), object.name());
-        let document = Node::from(Value::Object(object.0));
-        let checked = self.schemas.decode(self.resource, document, false).map_err(|error| {
+        let checked = self.schemas.convert(self.resource.schema, object.0).map_err(|error| {
             let kind = format!("{}, Kind={}", gvk.api_version(), gvk.kind);
             without_reason(format!(
                 "failed to convert new object ({place}; {kind}) to proper version: \
                  unable to convert unstructured object to {kind}: {}",
-                converted(&error.0)
+                error.0
             ))
         })?;
         let mut object = checked.object;
@@ -126,20 +124,6 @@ impl Application<'_> {
         }
         repeated.iter().for_each(|text| self.cx.warn(text.as_str()));
         Ok(())
-    }
-}
-
-/// What the decoder says, in the words of Go's converter of untyped objects: it knows no path, and YAML's numbers are
-/// floats to it.
-fn converted(error: &str) -> String {
-    let parts = error.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
-        let (found, rest) = rest.split_once(" into Go struct field ")?;
-        Some((found, rest.rsplit_once(" of type ")?.1))
-    });
-    match parts {
-        Some((found, go)) if found.starts_with("number ") => format!("cannot convert float64 to {go}"),
-        Some((found, go)) => format!("json: cannot unmarshal {found} into Go value of type {go}"),
-        None => error.to_owned(),
     }
 }
 

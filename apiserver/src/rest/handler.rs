@@ -23,7 +23,7 @@ use super::stream;
 use super::warning;
 use crate::authz::Authorizer;
 use crate::decode::{self, MAX_BODY};
-use crate::object_meta;
+use crate::owner_references::{self, Stage};
 use crate::resource::Verb;
 use crate::schema::{FieldValidation, Schemas};
 use crate::server::Endpoint;
@@ -56,18 +56,23 @@ impl Endpoint for Handler {
         } else {
             self.form(&cx, &parts.headers, &query)
         };
-        let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
-        let pretty = media_type.pretty || query::pretty(&query, user_agent(&parts.headers));
-        let errors = Form { pretty, media_type, ..Form::default() };
+        let pretty = query::pretty(&query, user_agent(&parts.headers));
         let answer = match form {
             Ok(form) => {
                 let call = Call { storage: &self.storage, cx: &cx, headers: &parts.headers, query, form };
-                self.answer(&call, body).await
+                self.answer(&call, body).await.map_err(|status| (status, Some(form)))
             }
-            Err(status) => Err(status),
+            Err(status) => Err((status, None)),
         };
-        let mut response =
-            answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), errors));
+        let mut response = answer.unwrap_or_else(|(status, form)| {
+            // What some resources answer in place of an object is no error.
+            let form = form.filter(|_| status.status == "Success").unwrap_or_else(|| {
+                let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
+                let gzip = form.is_some_and(|form| form.gzip);
+                Form { pretty: media_type.pretty || pretty, media_type, gzip, ..Form::default() }
+            });
+            respond::status(&status, status.http_code(), form)
+        });
         warning::add(&cx.take_warnings(), response.headers_mut());
         response
     }
@@ -202,7 +207,7 @@ impl Handler {
         let parameters = query::write_options(&call.query, WriteKind::Create)?;
         let mut object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
-        drop_duplicate_owners(call, &mut object, "");
+        owner_references::dedup(call.cx, &mut object, Stage::Sent);
         let tracker = self.tracker(call, parameters.field_manager);
         let options = super::WriteOptions { tracker, ..parameters.options };
         let item = call.storage.create(call.cx, object, &options).await?;
@@ -214,7 +219,7 @@ impl Handler {
         let parameters = query::write_options(&call.query, WriteKind::Update)?;
         let mut object = self.object(call, body, parameters.field_validation).await?;
         query::check_name(&object, &info.name, &info.namespace)?;
-        drop_duplicate_owners(call, &mut object, "");
+        owner_references::dedup(call.cx, &mut object, Stage::Sent);
         let tracker = self.tracker(call, parameters.field_manager);
         let options = super::WriteOptions { tracker, ..parameters.options };
         self.write(call, &Replacement(object), options).await
@@ -263,7 +268,7 @@ impl Handler {
         let validation = parameters.field_validation;
         let apply = |patch: &ParsedPatch, current: &Object| {
             let strict = strict.clone();
-            let (mut object, warnings) = match patch {
+            let (object, warnings) = match patch {
                 ParsedPatch::Strategic(patch) => {
                     strategic_patch::apply(&self.schemas, resource, current, patch, strict, validation)?
                 }
@@ -276,7 +281,6 @@ impl Handler {
                 call.cx.warn(warning);
             }
             query::check_name(&object, &call.cx.info.name, &call.cx.info.namespace)?;
-            drop_duplicate_owners(call, &mut object, " after mutating admission happens");
             Ok(object)
         };
         let tracker = self.tracker(call, parameters.field_manager);
@@ -384,18 +388,6 @@ fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
         ));
     }
     Ok(())
-}
-
-/// Drops owners that are there twice and warns of them; `when` says when that was seen.
-fn drop_duplicate_owners(call: &Call<'_>, object: &mut Object, when: &str) {
-    let duplicates = object_meta::drop_duplicate_owners(object);
-    if !duplicates.is_empty() {
-        call.cx.warn(format!(
-            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, \
-             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
-            duplicates.join(", ")
-        ));
-    }
 }
 
 /// Whether a request is for one object: a selector by name puts a name into requests of collections too.

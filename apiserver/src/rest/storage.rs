@@ -1,6 +1,5 @@
 //! [`Storage`]: what a resource must answer for the verbs that it advertises.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,6 +12,7 @@ use serde_json::Value;
 
 use super::item::Item;
 use super::options::{DeleteOptions, GetOptions, ListOptions, WriteOptions};
+use super::warning::Warnings;
 use crate::audit::Record;
 use crate::registry::chunk::Chunk;
 use crate::resource::{Resource, Verb};
@@ -29,7 +29,7 @@ pub struct RequestContext {
     /// What the audit log is to say of it, if anything.
     pub audit: Option<Arc<Record>>,
     /// Warnings for the answer's `Warning` headers.
-    warnings: Mutex<VecDeque<String>>,
+    warnings: Mutex<Warnings>,
 }
 
 impl RequestContext {
@@ -51,18 +51,14 @@ impl RequestContext {
         Self { audit, ..self }
     }
 
-    /// Adds a warning, once.
+    /// Adds a warning, once; none once there are more than an answer can carry.
     pub fn warn(&self, text: impl Into<String>) {
-        let text = text.into();
-        let mut warnings = self.warnings.lock();
-        if !warnings.contains(&text) {
-            warnings.push_back(text);
-        }
+        self.warnings.lock().add(text.into());
     }
 
     /// Takes the warnings.
     pub fn take_warnings(&self) -> Vec<String> {
-        self.warnings.lock().drain(..).collect()
+        self.warnings.lock().take()
     }
 }
 

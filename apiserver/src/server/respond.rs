@@ -32,17 +32,20 @@ pub fn status(status: &Status) -> Response<Body> {
     response
 }
 
-/// A `Status` in protobuf for who asks for that first, else as JSON (YAML is not written here).
+/// A `Status` in the encoding that is asked for first, else as JSON.
 #[must_use]
 pub fn negotiated(status: &Status, accept: Option<&HeaderValue>) -> Response<Body> {
     let accept = accept.and_then(|accept| accept.to_str().ok());
-    let form = media_type::negotiate(accept, Answer::One, false).unwrap_or_default();
+    let form = media_type::of_errors(accept);
     let mut response = self::status(status);
-    if form.encoding == Encoding::Protobuf {
-        *response.body_mut() = full(protobuf::status(status));
-        let content_type = HeaderValue::from_static(form.content_type(Answer::One));
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-    }
+    let content = match form.encoding {
+        Encoding::Json => return response,
+        Encoding::Yaml => serde_saphyr::to_string(&status.to_value()).unwrap_or_default().into(),
+        Encoding::Protobuf => protobuf::status(status),
+    };
+    *response.body_mut() = full(content);
+    let content_type = HeaderValue::from_static(form.content_type(Answer::One));
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }
 
@@ -134,6 +137,12 @@ mod tests {
             (Some("application/vnd.kubernetes.protobuf,application/json"), protobuf, "k8s\0"),
             (Some("application/vnd.kubernetes.protobuf;stream=watch"), protobuf, "k8s\0"),
             (Some("application/json"), "application/json", "{"),
+            (Some("application/yaml"), "application/yaml", "apiVersion"),
+            (
+                Some("application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json"),
+                "application/json",
+                "{",
+            ),
             (Some("text/html"), "application/json", "{"),
             (None, "application/json", "{"),
         ] {

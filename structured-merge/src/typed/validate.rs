@@ -10,6 +10,11 @@ use crate::path::PathElement;
 use crate::schema::{List, Map, Relation, Scalar, Schema, TypeId};
 use crate::value;
 
+/// Errors beyond these are not told.
+const MOST: usize = 100;
+/// Nor are those beyond so many bytes: one long name can stand in the paths of all of them. The first always is.
+const MOST_BYTES: usize = 1 << 20;
+
 /// Where and why values do not fit their types.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationErrors(Vec<(String, String)>);
@@ -37,13 +42,31 @@ impl ValidationErrors {
 
     pub(super) fn below(mut self, element: &dyn fmt::Display) -> Self {
         let prefix = element.to_string();
+        let fits = self.fitting(prefix.len());
+        self.0.truncate(fits);
         self.0.iter_mut().for_each(|(path, _)| path.insert_str(0, &prefix));
         self
     }
 
+    /// How many of the errors are told, when each becomes longer by `more` bytes.
+    fn fitting(&self, more: usize) -> usize {
+        let mut bytes = 0;
+        let fits = |(path, why): &&(String, String)| {
+            let before = bytes;
+            bytes += path.len() + why.len() + more;
+            before == 0 || bytes <= MOST_BYTES
+        };
+        self.0.iter().take(MOST).take_while(fits).count()
+    }
+
     pub(super) fn add(&mut self, result: Result<(), Self>) {
         if let Err(errors) = result {
-            self.0.extend(errors.0);
+            // Nothing is added to what is full, so that there is never much more to count than what is told.
+            if self.0.len() < MOST {
+                self.0.extend(errors.0);
+                let fits = self.fitting(0);
+                self.0.truncate(fits);
+            }
         }
     }
 
@@ -158,4 +181,27 @@ fn members(
         errors.add(validate(schema, r#type, member, duplicates).map_err(|error| error.below(&below)));
     }
     errors.result()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_below_a_long_name_are_told_within_bounds() {
+        let long = "x".repeat(1_500_000);
+        let mut errors = ValidationErrors::default();
+        for _ in 0..100_000 {
+            errors.add(Err(ValidationErrors::one("wrong").below(&".a")));
+        }
+        assert_eq!(errors.0.len(), MOST);
+        let errors = errors.below(&long);
+        assert_eq!(errors.to_string(), format!("{long}.a: wrong"));
+
+        let mut errors = ValidationErrors::default();
+        for _ in 0..1000 {
+            errors.add(Err(ValidationErrors::one("y".repeat(100_000))));
+        }
+        assert_eq!(errors.0.len(), MOST_BYTES / 100_000);
+    }
 }

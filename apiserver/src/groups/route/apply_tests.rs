@@ -366,6 +366,31 @@ async fn clients_may_say_who_owns_what() {
 }
 
 #[tokio::test]
+async fn a_patch_leaves_no_owner_reference_twice() {
+    let f = Fixture::new(&[]).await;
+    f.post("curl", &route("web", &json!({"to": {"name": "a"}}))).await;
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
+    let patched = f.merge("curl", "web", &json!({"metadata": {"ownerReferences": [owner, owner]}})).await;
+    assert_eq!(patched["metadata"]["ownerReferences"], json!([owner]));
+}
+
+#[tokio::test]
+async fn numbers_become_what_the_go_type_holds() {
+    let f = Fixture::new(&[]).await;
+    for (weight, port, taken) in [
+        (json!(100.0), json!(8080.0), json!([100, 8080])),
+        (json!(1e2), json!(8080), json!([100, 8080])),
+        (json!(4_294_967_297_i64), json!("http"), json!([1, "http"])),
+    ] {
+        let spec =
+            json!({"to": {"kind": "Service", "name": "a", "weight": weight}, "port": {"targetPort": port}});
+        let (_, applied) = f.apply(by("one"), "web", &route("web", &spec)).await.unwrap();
+        let spec = &applied["spec"];
+        assert_eq!(json!([spec["to"]["weight"], spec["port"]["targetPort"]]), taken);
+    }
+}
+
+#[tokio::test]
 async fn what_does_not_fit_is_refused_as_upstream() {
     let f = Fixture::new(&[]).await;
     f.post("curl", &route("web", &json!({"to": {"name": "a"}}))).await;

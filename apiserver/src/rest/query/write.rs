@@ -35,6 +35,8 @@ pub struct WriteParameters {
 
 /// The longest field manager, in bytes.
 pub(crate) const MAX_MANAGER: usize = 128;
+/// How many characters of a field manager are told to be wrong: each error shows the whole name.
+const MAX_TOLD: usize = 10;
 
 /// Options of a write.
 ///
@@ -87,8 +89,9 @@ pub(crate) fn check_manager(manager: &str, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if manager.len() > MAX_MANAGER {
         errors.push(FieldError::too_long(path, MAX_MANAGER));
+        return errors;
     }
-    for (at, c) in manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
+    for (at, c) in manager.char_indices().filter(|(_, c)| !is_printable(*c)).take(MAX_TOLD) {
         let detail = format!("invalid character {} (at position {at})", code_point(c));
         errors.push(FieldError::invalid_str(path, manager, detail));
     }
