@@ -9,6 +9,8 @@ use picoshift_machinery::names::{
 use picoshift_machinery::{FieldError, Object, Status};
 use serde_json::Value;
 
+use crate::rest::query::check_manager;
+
 const FIELD_IMMUTABLE: &str = "field is immutable";
 /// Limit of all annotations together, in bytes.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
@@ -83,7 +85,14 @@ pub(crate) fn create(object: &Object, namespaced: bool, name_rule: NameRule) -> 
             "finalizer orphan and foregroundDeletion cannot be both set",
         ));
     }
+    errors.extend(managed_fields(object));
     errors
+}
+
+/// Errors of the managed fields that a client sent.
+fn managed_fields(object: &Object) -> Vec<FieldError> {
+    let entries = object.at(&["metadata", "managedFields"]);
+    picoshift_structured_merge::validate(entries, |name, path| check_manager(name, &path))
 }
 
 fn namespace(object: &Object, namespaced: bool) -> Vec<FieldError> {
@@ -144,6 +153,7 @@ pub(crate) fn update(new: &Object, old: &Object) -> Vec<FieldError> {
         }
     }
     errors.extend(maps(new));
+    errors.extend(managed_fields(new));
     errors
 }
 

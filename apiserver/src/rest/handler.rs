@@ -10,7 +10,9 @@ use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::{Object, Status};
 
+use super::apply::{self, Application};
 use super::collector;
+use super::fields::{FieldManagers, Tracker, manager_of};
 use super::item::Item;
 use super::patch::{self, ParsedPatch, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
@@ -19,6 +21,7 @@ use super::storage::{Deleted, List, RequestContext, Storage, Updated, Updater};
 use super::strategic_patch;
 use super::stream;
 use super::warning;
+use crate::authz::Authorizer;
 use crate::decode::{self, MAX_BODY};
 use crate::resource::Verb;
 use crate::schema::{FieldValidation, Schemas};
@@ -28,6 +31,8 @@ use crate::server::Endpoint;
 pub struct Handler {
     storage: Arc<dyn Storage>,
     schemas: Arc<Schemas>,
+    fields: FieldManagers,
+    authorizer: Arc<dyn Authorizer>,
 }
 
 /// A request's parts that the verbs read.
@@ -70,8 +75,24 @@ impl Endpoint for Handler {
 impl Handler {
     /// A handler of a resource.
     #[must_use]
-    pub fn new(storage: Arc<dyn Storage>, schemas: Arc<Schemas>) -> Self {
-        Self { storage, schemas }
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        schemas: Arc<Schemas>,
+        fields: FieldManagers,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self { storage, schemas, fields, authorizer }
+    }
+
+    /// Who is noted for a write: the manager that the client names, or the client.
+    fn tracker(&self, call: &Call<'_>, manager: String) -> Option<Tracker> {
+        let fields = self.fields.of(&call.cx.info.subresource)?;
+        let manager = if manager.is_empty() {
+            manager_of(user_agent(call.headers).unwrap_or_default())
+        } else {
+            manager
+        };
+        Some(Tracker::new(Arc::clone(fields), manager))
     }
 
     fn form(&self, cx: &RequestContext, headers: &HeaderMap, query: &Query<'_>) -> Result<Form, Status> {
@@ -172,7 +193,9 @@ impl Handler {
         let parameters = query::write_options(&call.query, WriteKind::Create)?;
         let object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
-        let item = call.storage.create(call.cx, object, &parameters.options).await?;
+        let tracker = self.tracker(call, parameters.field_manager);
+        let options = super::WriteOptions { tracker, ..parameters.options };
+        let item = call.storage.create(call.cx, object, &options).await?;
         self.item(call, &item, StatusCode::CREATED)
     }
 
@@ -181,10 +204,36 @@ impl Handler {
         let parameters = query::write_options(&call.query, WriteKind::Update)?;
         let object = self.object(call, body, parameters.field_validation).await?;
         query::check_name(&object, &info.name, &info.namespace)?;
-        self.write(call, &Replacement(object), parameters.options).await
+        let tracker = self.tracker(call, parameters.field_manager);
+        let options = super::WriteOptions { tracker, ..parameters.options };
+        self.write(call, &Replacement(object), options).await
+    }
+
+    async fn apply(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        let parameters = query::write_options(&call.query, WriteKind::Apply)?;
+        let bytes = decode::read_body(body, MAX_BODY).await?;
+        if let Some(audit) = &call.cx.audit {
+            audit.request_patch(&bytes);
+        }
+        let fields = self.fields.of(&call.cx.info.subresource).ok_or_else(Status::no_such_method)?;
+        let application = Application {
+            fields,
+            schemas: &self.schemas,
+            resource: call.storage.resource(),
+            cx: call.cx,
+            authorizer: &*self.authorizer,
+            config: decode::decode_configuration(&bytes)?,
+            manager: &parameters.field_manager,
+            force: parameters.force,
+            validation: parameters.field_validation,
+        };
+        self.write(call, &application, parameters.options).await
     }
 
     async fn patch(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        if apply::is_apply(call.headers) {
+            return self.apply(call, body).await;
+        }
         let parameters = query::write_options(&call.query, WriteKind::Patch)?;
         let bytes = decode::read_body(body, MAX_BODY).await?;
         let patch = patch::parse(call.headers, &bytes)?;
@@ -211,7 +260,9 @@ impl Handler {
             query::check_name(&object, &call.cx.info.name, &call.cx.info.namespace)?;
             Ok(object)
         };
-        self.write(call, &PatchUpdater::new(patch, apply), parameters.options).await
+        let tracker = self.tracker(call, parameters.field_manager);
+        let options = super::WriteOptions { tracker, ..parameters.options };
+        self.write(call, &PatchUpdater::new(patch, apply), options).await
     }
 
     async fn write(

@@ -121,12 +121,28 @@ pub type Watch = BoxStream<'static, Vec<WatchEvent>>;
 
 /// Makes the new object out of the current one: a replacement or a patch. Called again when another write came in
 /// between.
+#[async_trait]
 pub trait Updater: Send + Sync {
     /// `current` as clients see it.
     ///
     /// # Errors
     /// What the client sees.
     fn update(&self, current: &Object) -> Result<Object, Status>;
+
+    /// For an apply: what it makes of the object as it is stored, or of none, with the `managedFields` it has then.
+    /// `strip` takes computed parts out of what the client sent. `None` for all else, which [`Self::update`] makes.
+    fn apply(&self, stored: Option<&Object>, strip: &dyn Fn(&mut Object)) -> Option<Result<Object, Status>> {
+        let _ = (stored, strip);
+        None
+    }
+
+    /// Asks whether the caller may create, for an update that creates.
+    ///
+    /// # Errors
+    /// 403.
+    async fn permit_creation(&self) -> Result<(), Status> {
+        Ok(())
+    }
 
     /// Whether a conflict with another write may be retried: for patches that name no resourceVersion.
     fn retries(&self) -> bool;

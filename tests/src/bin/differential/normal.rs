@@ -107,7 +107,7 @@ impl Names {
         for (key, value) in map {
             let at = format!("{at}.{key}");
             let shown = match (key.as_str(), value) {
-                // Who set which field is compared when it is kept.
+                // Who owns which field was not recorded; it is compared beside a CRD, and by the recordings of structured-merge.
                 ("managedFields", _) => continue,
                 ("continue", Value::String(token)) if !token.is_empty() => "<continue>".into(),
                 ("resourceVersion", Value::String(text))
