@@ -58,7 +58,7 @@ use super::{ChangeSink, Engine, Pending, Record, Revision, Snapshot, StoreError,
 pub struct Options {
     /// redb's cache in bytes.
     pub cache_bytes: usize,
-    /// Changes to keep for watches and old lists.
+    /// Changes to keep for old lists; of them subscribers get the newest [`read::SUBSCRIBED_MAX`].
     pub keep_changes: usize,
     /// Bytes of superseded records to keep at most, whatever their number.
     pub keep_bytes: u64,
@@ -66,7 +66,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 4 << 20, keep_changes: 10_000, keep_bytes: 64 << 20 }
+        Self { cache_bytes: 4 << 20, keep_changes: 100_000, keep_bytes: 64 << 20 }
     }
 }
 
