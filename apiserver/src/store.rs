@@ -29,7 +29,9 @@
 //! than is kept, and says from where it is complete.
 //!
 //! **Failure.** When the medium fails, writes end with [`StoreError::Failed`] until a restart, and reads go on. Memory for
-//! writes that wait is bounded ([`StoreError::Busy`]); a write that is refused has left nothing behind.
+//! writes that wait is bounded ([`StoreError::Busy`]). Where the engine can see that there is no room it refuses a write
+//! before it is begun ([`StoreError::Full`]) and takes the next when there is. A write that is refused has left nothing
+//! behind.
 //!
 //! One process has the data at a time. Several on the same data would need more than this: a way to learn, before a
 //! consistent list, what the others have acknowledged, and numbers for their writes that do not meet. An engine with one
@@ -132,6 +134,14 @@ pub enum StoreError {
         /// Limit in bytes.
         limit: usize,
     },
+    /// The disk is as good as full; nothing of this write was kept, and others are taken when there is room again.
+    #[error("the disk is full: {free} bytes are free, {needed} are needed")]
+    Full {
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes that have to be, for this write and those that wait.
+        needed: u64,
+    },
     /// The value or key is over the engine's limit.
     #[error("the value has {size} bytes, the limit is {limit}")]
     TooLarge {
@@ -176,7 +186,7 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// [`StoreError::Conflict`] at once when the precondition fails, counting writes that are not durable yet.
     /// A deletion that expects the key to be absent is always a conflict. [`StoreError::TooLarge`],
-    /// [`StoreError::Busy`], [`StoreError::Failed`].
+    /// [`StoreError::Busy`], [`StoreError::Full`], [`StoreError::Failed`].
     fn submit(&self, write: Write) -> Result<Pending, StoreError>;
 
     /// Ends when all that was submitted before the call is durable and visible (or failed).
