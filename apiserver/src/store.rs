@@ -1,14 +1,42 @@
 //! What an engine must promise, and the types it speaks in. The embedded engine is in `store/embedded`.
 //!
-//! An engine is an ordered map of keys to values with one counter, the revision, as etcd's:
-//! - every committed change has a revision of its own, higher than all before it, across restarts and crashes; a
-//!   store without a change is at a revision above 0, since 0 means "any" to those who read a list and watch from it;
-//! - [`Engine::submit`] checks its precondition against all writes submitted before it and fixes the revision at
-//!   once; the write becomes visible and acknowledged only when it is durable, in the order of submission;
-//! - reads ([`Engine::get`], [`Engine::list`], [`Engine::revision`]) see durable state only;
-//! - a [`ChangeSink`] sees each change of its prefix exactly once, in revision order, *before* the write is
-//!   acknowledged and before [`Engine::revision`] reaches it: whoever was answered finds the change in the sink;
-//! - history is kept from [`Engine::compacted`] on: lists at an older revision fail with [`StoreError::Compacted`].
+//! An engine is an ordered map of keys to values with one counter, the revision, as etcd's. It promises:
+//!
+//! **Revisions.** Every committed change has a revision of its own, higher than all before it, across restarts and
+//! crashes; also when nothing is left of the newest change. Between two changes there may be gaps, and the counter may
+//! move without a change of ours. A store without a change is at a revision above 0, since 0 means "any" to those who
+//! read a list and watch from it. A revision that anybody has seen is never given to another change.
+//!
+//! **Writes.** [`Engine::submit`] checks its precondition against all writes submitted before it and fixes the revision
+//! at once: indexes are kept in that order, and a group of writes costs one round to the medium. The write becomes
+//! visible and acknowledged only when it is durable, in the order of submission. What was acknowledged survives the end
+//! of the process and of the machine. After a crash a write that was not acknowledged is there whole or not at all, and
+//! only if all before it are. A writer that goes away does not take its write back. Values of 1.5 MB and keys of 600
+//! bytes are taken; where the limit is ([`StoreError::TooLarge`]), a value of just that size is taken.
+//!
+//! **Reads.** [`Engine::get`], [`Engine::list`] and [`Engine::revision`] see durable state only, all that was acknowledged
+//! before the call, and never an older one than a call before. They and `submit` are called on asynchronous threads, all
+//! but `list` and `subscribe`, which may block: so `get` answers from memory or a local file, and an engine whose data is
+//! elsewhere keeps a copy of it here.
+//!
+//! **Sinks.** A [`ChangeSink`] sees each change of its prefix exactly once, in revision order, *before* the write is
+//! acknowledged and before [`Engine::revision`] reaches it: whoever was answered finds the change in the sink, and lists
+//! from memory are consistent once they have asked for the revision. It may be given any number of changes at a time.
+//!
+//! **History.** Lists can be made at any revision from [`Engine::compacted`] to [`Engine::revision`]; older ones fail with
+//! [`StoreError::Compacted`], newer ones with [`StoreError::Future`]. `compacted` only rises, by [`Engine::compact`] or
+//! because the engine (or whoever else owns its medium) keeps only so much. [`Engine::subscribe`] may give less history
+//! than is kept, and says from where it is complete.
+//!
+//! **Failure.** When the medium fails, writes end with [`StoreError::Failed`] until a restart, and reads go on. Memory for
+//! writes that wait is bounded ([`StoreError::Busy`]). Where the engine can see that there is no room it refuses a write
+//! before it is begun ([`StoreError::Full`]) and takes the next when there is. A write that is refused has left nothing
+//! behind.
+//!
+//! One process has the data at a time. Several on the same data would need more than this: a way to learn, before a
+//! consistent list, what the others have acknowledged, and numbers for their writes that do not meet. An engine with one
+//! writer at a time that numbers changes itself fits as it is; etcd's own revisions, known only when a transaction has
+//! come back, do not.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -106,6 +134,14 @@ pub enum StoreError {
         /// Limit in bytes.
         limit: usize,
     },
+    /// The disk is as good as full; nothing of this write was kept, and others are taken when there is room again.
+    #[error("the disk is full: {free} bytes are free, {needed} are needed")]
+    Full {
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes that have to be, for this write and those that wait.
+        needed: u64,
+    },
     /// The value or key is over the engine's limit.
     #[error("the value has {size} bytes, the limit is {limit}")]
     TooLarge {
@@ -150,7 +186,7 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// [`StoreError::Conflict`] at once when the precondition fails, counting writes that are not durable yet.
     /// A deletion that expects the key to be absent is always a conflict. [`StoreError::TooLarge`],
-    /// [`StoreError::Busy`], [`StoreError::Failed`].
+    /// [`StoreError::Busy`], [`StoreError::Full`], [`StoreError::Failed`].
     fn submit(&self, write: Write) -> Result<Pending, StoreError>;
 
     /// Ends when all that was submitted before the call is durable and visible (or failed).

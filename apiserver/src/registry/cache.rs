@@ -18,6 +18,31 @@ const LOG_MAX: usize = 10_000;
 /// Bytes of objects that the log may keep alive.
 const LOG_BYTES_MAX: usize = 16 << 20;
 
+/// Events that a watch is handed at a time.
+const BATCH_MAX: usize = 256;
+/// Bytes of objects that a watch is handed at a time, unless one alone is larger.
+const BATCH_BYTES_MAX: usize = 256 << 10;
+
+/// What still fits into a batch.
+pub(super) struct Room {
+    count: usize,
+    bytes: usize,
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self { count: 0, bytes: 0 }
+    }
+
+    /// Whether one more of so many bytes fits; it is in then. The first always fits.
+    pub(super) fn takes(&mut self, bytes: usize) -> bool {
+        let fits = self.count == 0 || (self.count < BATCH_MAX && self.bytes + bytes <= BATCH_BYTES_MAX);
+        self.count += 1;
+        self.bytes += bytes;
+        fits
+    }
+}
+
 /// One change as watchers may see it.
 #[derive(Debug)]
 pub(super) struct Event {
@@ -144,15 +169,39 @@ impl Cache {
         Some(View { revision, tree })
     }
 
-    /// What happened after `cursor`, at most `limit` events.
-    pub(super) fn news(&self, cursor: Revision, limit: usize) -> News {
+    /// The state at a revision that the log no longer reaches, from the store; `None` when the store has forgotten it
+    /// too. Blocks while it reads. Of one namespace where one is given.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(super) fn stored_at(&self, revision: Revision, namespace: &str) -> Result<Option<View>, StoreError> {
+        let mut prefix = prefix(&*self.strategy);
+        if !namespace.is_empty() {
+            prefix = format!("{prefix}{namespace}/");
+        }
+        let snapshot = match self.engine.list(&prefix, Some(revision)) {
+            Err(StoreError::Compacted { .. }) => return Ok(None),
+            listed => listed?,
+        };
+        let mut tree = ItemTree::default();
+        for record in snapshot.records {
+            tree.insert(self.render(&record)?);
+        }
+        Ok(Some(View { revision, tree }))
+    }
+
+    /// What happened after `cursor`: at most [`BATCH_MAX`] events, and where there are several, at most
+    /// [`BATCH_BYTES_MAX`] of objects. So a watch that nobody reads holds little, however large the objects are.
+    pub(super) fn news(&self, cursor: Revision) -> News {
         let complete = self.engine.revision();
         let state = self.state.read();
         if cursor < state.since {
             return News::Gone(state.since);
         }
         let first = state.log.partition_point(|event| event.revision <= cursor);
-        let events: Vec<Arc<Event>> = state.log.range(first..).take(limit).cloned().collect();
+        let mut room = Room::new();
+        let fitting = state.log.range(first..).take_while(|event| room.takes(event.weight()));
+        let events: Vec<Arc<Event>> = fitting.cloned().collect();
         let reached = match events.last() {
             Some(last) if first + events.len() < state.log.len() => last.revision,
             _ => complete.max(state.applied),

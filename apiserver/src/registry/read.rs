@@ -7,6 +7,7 @@ use picoshift_machinery::Status;
 
 use super::Registry;
 use super::cache::View;
+use super::commit::store_status;
 use super::page::{Continue, expired};
 use super::select::Selection;
 use super::watch::{self, Start};
@@ -38,7 +39,7 @@ impl Registry {
             "" => None,
             text => Some(Continue::decode(text)?),
         };
-        let view = self.view(options, token.as_ref()).await?;
+        let view = self.view(options, token.as_ref(), selection.namespace()).await?;
         // Upstream's watch cache answers revision 0, and it knows no pages.
         if token.is_none() && (options.limit == 0 || options.resource_version == Some(0)) {
             return Ok(whole(&view, &selection));
@@ -49,11 +50,16 @@ impl Registry {
         Ok(page(&view, &selection, token.as_ref().map(|token| (token, namespaced)), limit))
     }
 
-    async fn view(&self, options: &ListOptions, token: Option<&Continue>) -> Result<View, Status> {
+    async fn view(
+        &self,
+        options: &ListOptions,
+        token: Option<&Continue>,
+        namespace: &str,
+    ) -> Result<View, Status> {
         if let Some(token) = token {
             let Some(revision) = token.revision() else { return Ok(self.cache.newest()) };
             self.wait_for(revision).await?;
-            return self.cache.at(revision).ok_or_else(|| expired(token));
+            return self.view_at(revision, namespace).await?.ok_or_else(|| expired(token));
         }
         let revision = options.resource_version.unwrap_or(0);
         self.wait_for(revision).await?;
@@ -61,9 +67,20 @@ impl Registry {
         let page = options.version_match.is_none() && options.limit > 0 && revision > 0;
         if page || options.version_match == Some(VersionMatch::Exact) {
             let too_old = || Status::expired("The resourceVersion for the provided list is too old.");
-            return self.cache.at(revision).ok_or_else(too_old);
+            return self.view_at(revision, namespace).await?.ok_or_else(too_old);
         }
         Ok(self.cache.newest())
+    }
+
+    /// The state at a revision: from memory, or, as upstream, from the store where memory does not go back so far.
+    async fn view_at(&self, revision: Revision, namespace: &str) -> Result<Option<View>, Status> {
+        if let Some(view) = self.cache.at(revision) {
+            return Ok(Some(view));
+        }
+        let (cache, namespace) = (Arc::clone(&self.cache), namespace.to_owned());
+        let read = tokio::task::spawn_blocking(move || cache.stored_at(revision, &namespace));
+        let read = read.await.map_err(Status::internal)?;
+        read.map_err(|error| store_status(&error))
     }
 
     pub(super) async fn open_watch(
@@ -78,9 +95,7 @@ impl Registry {
             if let Err(status) = self.wait_for(revision).await {
                 return Ok(watch::refused(status));
             }
-            let view = self.cache.newest();
-            let items = picked(&view, &selection);
-            Start::Initial(items, view.revision)
+            Start::Initial(self.cache.newest())
         } else if revision == 0 {
             Start::After(self.cache.newest().revision)
         } else {
@@ -117,14 +132,8 @@ fn whole(view: &View, selection: &Selection) -> List {
 }
 
 fn picked(view: &View, selection: &Selection) -> Vec<Arc<Item>> {
-    let matching = |item: &&Arc<Item>| selection.matches(item);
-    match (selection.namespace(), selection.name()) {
-        ("", _) => view.tree.iter_from(None).filter(matching).cloned().collect(),
-        (namespace, Some(name)) => {
-            view.tree.get(namespace, name).filter(matching).cloned().into_iter().collect()
-        }
-        (namespace, None) => view.tree.namespace(namespace).filter(matching).cloned().collect(),
-    }
+    let within = selection.within(&view.tree, None);
+    within.filter(|item| selection.matches(item)).cloned().collect()
 }
 
 /// One page; `limit` 0 takes all that is left.

@@ -1,8 +1,12 @@
 //! What a list or watch selects.
 
+use std::sync::Arc;
+
+use picoshift_machinery::selector::{FieldSelector, LabelSelector};
+
+use super::tree::ItemTree;
 use crate::resource::Resource;
 use crate::rest::{Item, ListOptions};
-use picoshift_machinery::selector::{FieldSelector, LabelSelector};
 
 /// Namespace, labels and fields that an item must have.
 #[derive(Clone, Debug)]
@@ -35,6 +39,23 @@ impl Selection {
 
     pub(super) fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// The items among which to select, in order: those of the namespace, or of the one name, that come after a key.
+    pub(super) fn within<'a>(
+        &'a self,
+        tree: &'a ItemTree,
+        after: Option<(&'a str, &'a str)>,
+    ) -> impl Iterator<Item = &'a Arc<Item>> {
+        let (namespace, name) = (self.namespace(), self.name());
+        // Without a namespace, one name may be in many.
+        let one = !namespace.is_empty() || !self.resource.namespaced;
+        let first = one.then(|| (namespace, name.unwrap_or_default()));
+        tree.iter_from(after.or(first))
+            .skip_while(move |item| after == Some((&*item.namespace, &*item.name)))
+            .take_while(move |item| {
+                !one || (*item.namespace == *namespace && name.is_none_or(|name| *item.name <= *name))
+            })
     }
 
     pub(super) fn matches(&self, item: &Item) -> bool {

@@ -108,6 +108,7 @@ impl Strategy for Seats {
     }
 }
 
+mod pressure;
 mod upstream;
 
 struct Fixture {

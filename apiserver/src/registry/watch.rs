@@ -8,35 +8,42 @@ use futures::StreamExt;
 use futures::stream;
 use picoshift_machinery::Status;
 use rand::RngExt;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
-use super::cache::{Cache, Event, News, at_revision};
+use super::cache::{Cache, Event, News, Room, View, at_revision};
 use super::select::Selection;
 use super::strategy::Strategy;
 use crate::rest::{Item, ListOptions, Watch, WatchEvent};
 use crate::store::Revision;
 
-/// Events that one turn hands out.
-const BATCH: usize = 256;
-/// Time between bookmarks, give or take a quarter.
+/// Longest time between bookmarks; the shortest is three quarters of it, so that watches do not all wake together.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 /// The last bookmark comes this long before a watch times out, as upstream's does.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// What a watch begins with.
 pub(super) enum Start {
-    /// All items as ADDED, then changes after the revision; with the closing bookmark where bookmarks are allowed.
-    Initial(Vec<Arc<Item>>, Revision),
+    /// All items of a state as ADDED, then changes after it; with the closing bookmark where bookmarks are allowed.
+    Initial(View),
     /// Only changes after the revision.
     After(Revision),
+}
+
+/// The state that a watch is still telling. It shares its items with the cache, and holds no list of its own.
+struct Initial {
+    view: View,
+    /// Namespace and name of the last item told.
+    last: Option<(Box<str>, Box<str>)>,
 }
 
 struct Watcher {
     cache: Arc<Cache>,
     strategy: Arc<dyn Strategy>,
     selection: Selection,
+    initial: Option<Initial>,
     cursor: Revision,
     changed: tokio::sync::watch::Receiver<Revision>,
+    bookmarks: bool,
     next_bookmark: Option<Instant>,
     last_bookmark: Option<Instant>,
     over: bool,
@@ -52,9 +59,12 @@ pub(super) fn open(
 ) -> Watch {
     let now = Instant::now();
     let changed = cache.changed();
-    let (first, cursor) = match start {
-        Start::After(cursor) => (Vec::new(), cursor),
-        Start::Initial(items, revision) => (initial(&items, revision, options.bookmarks), revision),
+    let (initial, cursor) = match start {
+        Start::After(cursor) => (None, cursor),
+        Start::Initial(view) => {
+            let cursor = view.revision;
+            (Some(Initial { view, last: None }), cursor)
+        }
     };
     let end = options.timeout_seconds.and_then(|seconds| now.checked_add(Duration::from_secs(seconds)));
     // A watch too short for it has no last bookmark.
@@ -63,34 +73,19 @@ pub(super) fn open(
         cache,
         strategy,
         selection,
+        initial,
         cursor,
         changed,
+        bookmarks: options.bookmarks,
         next_bookmark: options.bookmarks.then(|| now + period()),
         last_bookmark: last.filter(|_| options.bookmarks),
         over: false,
     };
-    let rest = stream::unfold(watcher, |mut watcher| async move {
+    let events = stream::unfold(watcher, |mut watcher| async move {
         let events = watcher.next().await?;
         Some((events, watcher))
     });
-    stream::iter(first).chain(rest).boxed()
-}
-
-/// The initial events in batches, so that not the whole list is encoded at once for each new watcher; then the
-/// bookmark that ends them.
-fn initial(items: &[Arc<Item>], revision: Revision, bookmarks: bool) -> Vec<Vec<WatchEvent>> {
-    let mut batches: Vec<Vec<WatchEvent>> = items
-        .chunks(BATCH)
-        .map(|batch| batch.iter().map(|item| WatchEvent::Added(Arc::clone(item))).collect())
-        .collect();
-    if bookmarks {
-        let end = WatchEvent::Bookmark { revision, initial_events_end: true };
-        match batches.last_mut() {
-            Some(batch) => batch.push(end),
-            None => batches.push(vec![end]),
-        }
-    }
-    batches
+    events.boxed()
 }
 
 /// A watch that says why it cannot be, and ends: so upstream answers a revision that the store has not reached.
@@ -99,7 +94,7 @@ pub(super) fn refused(status: Status) -> Watch {
 }
 
 fn period() -> Duration {
-    BOOKMARK_PERIOD.mul_f64(rand::rng().random_range(0.75..1.25))
+    BOOKMARK_PERIOD.mul_f64(rand::rng().random_range(0.75..1.0))
 }
 
 impl Watcher {
@@ -108,62 +103,85 @@ impl Watcher {
             if self.over {
                 return None;
             }
+            if let Some(initial) = self.initial.take() {
+                let told = self.tell(initial);
+                if told.is_empty() {
+                    continue;
+                }
+                return Some(told);
+            }
             // Marked as seen before the look, so that a change after the look wakes.
             self.changed.borrow_and_update();
-            match self.cache.news(self.cursor, BATCH) {
+            let (events, reached) = match self.cache.news(self.cursor) {
+                News::Events(events, reached) => (events, reached),
                 News::Gone(oldest) => {
                     self.over = true;
                     return Some(vec![WatchEvent::Error(too_old(self.cursor, oldest))]);
                 }
-                News::Events(events, reached) => {
-                    self.cursor = reached;
-                    let seen: Vec<WatchEvent> = events.iter().filter_map(|event| self.see(event)).collect();
-                    if !seen.is_empty() {
-                        return Some(seen);
-                    }
-                    if !events.is_empty() {
-                        continue;
-                    }
-                }
+            };
+            self.cursor = reached;
+            let mut seen: Vec<WatchEvent> = events.iter().filter_map(|event| self.see(event)).collect();
+            seen.extend(self.bookmark());
+            if !seen.is_empty() {
+                return Some(seen);
             }
-            if let Some(bookmark) = self.wait().await {
-                return Some(vec![bookmark]);
+            if events.is_empty() {
+                self.wait().await;
             }
         }
     }
 
-    /// Waits for a change (`None`) or for the time of a bookmark.
-    async fn wait(&mut self) -> Option<WatchEvent> {
-        let due = [self.next_bookmark, self.last_bookmark].into_iter().flatten().min();
-        let Some(due) = due else {
-            if self.changed.changed().await.is_err() {
-                self.over = true;
+    /// The next of the initial events, a batch, so that not the whole list is encoded at once for each new watcher;
+    /// after the last of them, the bookmark that says so.
+    fn tell(&mut self, initial: Initial) -> Vec<WatchEvent> {
+        let Initial { view, last } = initial;
+        let after = last.as_ref().map(|(namespace, name)| (&**namespace, &**name));
+        let mut room = Room::new();
+        let mut within = self.selection.within(&view.tree, after).peekable();
+        let mut told = Vec::new();
+        let mut reached = None;
+        while let Some(item) =
+            within.next_if(|item| !self.selection.matches(item) || room.takes(item.bytes.len()))
+        {
+            reached = Some(item);
+            if self.selection.matches(item) {
+                told.push(WatchEvent::Added(Arc::clone(item)));
             }
+        }
+        if within.peek().is_some() {
+            let last = reached.map(|item| (item.namespace.clone(), item.name.clone()));
+            drop(within);
+            self.initial = Some(Initial { view, last });
+        } else if self.bookmarks {
+            told.push(WatchEvent::Bookmark { revision: view.revision, initial_events_end: true });
+        }
+        told
+    }
+
+    /// A bookmark, when its time has come. It confirms what has been told, however much is still to be told.
+    fn bookmark(&mut self) -> Option<WatchEvent> {
+        let now = Instant::now();
+        let due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
+        if !due(self.next_bookmark) && !due(self.last_bookmark) {
             return None;
+        }
+        self.last_bookmark = self.last_bookmark.filter(|last| *last > now);
+        self.next_bookmark = Some(now + period());
+        // A watch from a revision that is not there yet has nothing to confirm.
+        let confirmed = self.cursor <= self.cache.revision();
+        confirmed.then_some(WatchEvent::Bookmark { revision: self.cursor, initial_events_end: false })
+    }
+
+    /// Waits for a change or for the time of a bookmark.
+    async fn wait(&mut self) {
+        let due = [self.next_bookmark, self.last_bookmark].into_iter().flatten().min();
+        let changed = self.changed.changed();
+        let changed = match due {
+            None => changed.await,
+            Some(due) => tokio::time::timeout_at(due, changed).await.unwrap_or(Ok(())),
         };
-        tokio::select! {
-            changed = self.changed.changed() => {
-                if changed.is_err() {
-                    self.over = true;
-                }
-                None
-            }
-            () = sleep_until(due) => {
-                if self.last_bookmark == Some(due) {
-                    self.last_bookmark = None;
-                }
-                self.next_bookmark = Some(Instant::now() + period());
-                // All up to the store's revision is in the log; what is past the cursor comes first.
-                let revision = self.cache.revision();
-                match self.cache.news(self.cursor, 1) {
-                    // A watch from a revision that is not there yet has nothing to confirm.
-                    News::Events(events, _) if events.is_empty() && self.cursor <= revision => {
-                        self.cursor = revision;
-                        Some(WatchEvent::Bookmark { revision: self.cursor, initial_events_end: false })
-                    }
-                    _ => None,
-                }
-            }
+        if changed.is_err() {
+            self.over = true;
         }
     }
 

@@ -13,7 +13,7 @@
 //! `medium` (on an `overlay`) stands between redb and the file.
 //!
 //! Limits: 1,024 bytes of key, 1.5 MiB of value ([`StoreError::TooLarge`]), 32 MiB of writes that wait
-//! ([`StoreError::Busy`]). History is kept for [`Options::keep_changes`] changes, less where it takes more than
+//! ([`StoreError::Busy`]), and a few MiB of the disk that stay free ([`StoreError::Full`]). History is kept for [`Options::keep_changes`] changes, less where it takes more than
 //! [`Options::keep_bytes`].
 //!
 //! What redb does that may surprise: the file grows by doubling; after an I/O error it refuses even reads (`medium`
@@ -31,10 +31,12 @@ mod overlay;
 mod queue;
 mod read;
 mod record;
+mod room;
 mod state;
 #[cfg(test)]
 mod tests;
 
+use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,6 +52,7 @@ use tokio::sync::watch;
 use self::committer::Committer;
 use self::disk::Disk;
 use self::queue::Queue;
+use self::room::Room;
 use self::state::State;
 use super::{ChangeSink, Engine, Pending, Record, Revision, Snapshot, StoreError, Subscription, Write};
 
@@ -58,7 +61,7 @@ use super::{ChangeSink, Engine, Pending, Record, Revision, Snapshot, StoreError,
 pub struct Options {
     /// redb's cache in bytes.
     pub cache_bytes: usize,
-    /// Changes to keep for watches and old lists.
+    /// Changes to keep for old lists; of them subscribers get the newest [`read::SUBSCRIBED_MAX`].
     pub keep_changes: usize,
     /// Bytes of superseded records to keep at most, whatever their number.
     pub keep_bytes: u64,
@@ -66,7 +69,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 4 << 20, keep_changes: 10_000, keep_bytes: 64 << 20 }
+        Self { cache_bytes: 4 << 20, keep_changes: 100_000, keep_bytes: 64 << 20 }
     }
 }
 
@@ -132,16 +135,26 @@ impl Embedded {
     /// # Errors
     /// [`OpenError`] with the file's name.
     pub fn open(path: &Path, options: Options) -> Result<Arc<Self>, OpenError> {
-        let opened = file::backend(path).and_then(|backend| Self::open_on(backend, options));
+        let opened = file::backend(path)
+            .and_then(|backend| Self::open_with(backend, options, Room::Of(File::open(path)?)));
         opened.map_err(|why| OpenError { path: path.to_owned(), why })
     }
 
     /// Opens the store on any medium that was initialized.
+    #[cfg(test)]
     fn open_on(backend: Box<dyn StorageBackend>, options: Options) -> Result<Arc<Self>, Refusal> {
+        Self::open_with(backend, options, Room::Endless)
+    }
+
+    fn open_with(
+        backend: Box<dyn StorageBackend>,
+        options: Options,
+        room: Room,
+    ) -> Result<Arc<Self>, Refusal> {
         let open::Loaded { disk, keys, history } = open::load(backend, options.cache_bytes)?;
         let shared = Arc::new(Shared {
             disk,
-            queue: Queue::new(keys.revision),
+            queue: Queue::new(keys.revision, room),
             sinks: Mutex::default(),
             compacted: AtomicU64::new(history.swept()),
             progress: watch::Sender::new(keys.revision),

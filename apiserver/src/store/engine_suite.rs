@@ -1,5 +1,8 @@
 //! What every engine must promise, as tests against `dyn Engine` alone.
 //!
+//! Nothing here may hold for one engine only: revisions have gaps where an engine counts more than our changes, an engine
+//! may be further than our last write, and limits are its own. What is the embedded one's alone is tested beside it.
+//!
 //! In: a function that opens an engine on the same data each time it is called (all handed out before are dropped by
 //! then). [`engine_suite!`] makes one test of each promise.
 
@@ -20,7 +23,7 @@ macro_rules! engine_suite {
         $crate::store::engine_suite::engine_suite!(@tests $open;
             a_new_store_has_a_revision preconditions conflicts_count_pending_writes writes_are_ordered sinks_see_changes_before_the_writer
             sinks_see_each_change_once subscriptions_have_history lists_at_old_revisions compaction_forgets
-            restarts_keep_everything writers_race_safely prefixes_are_exact limits_are_errors
+            restarts_keep_everything writers_who_go_away_still_write writers_race_safely prefixes_are_exact limits_are_errors
             histories_equal_the_model);
     };
     (@tests $open:expr; $($name:ident)*) => {$(
@@ -72,17 +75,19 @@ pub(crate) async fn a_new_store_has_a_revision(open: Open<'_>) {
     let first = open().revision();
     assert!(first > 0, "a watch from 0 is a watch from anywhere");
     let engine = open();
-    assert_eq!((engine.revision(), engine.list("", None).unwrap().revision), (first, first), "and keeps it");
-    assert!(engine.compacted() <= first);
+    let again = engine.revision();
+    assert!(again >= first, "it never goes back");
+    assert!(engine.list("", None).unwrap().revision >= again);
+    assert!(engine.compacted() <= engine.revision());
     let subscription = engine.subscribe("a/", Arc::new(Seen::default())).unwrap();
-    assert!(subscription.since <= first && subscription.history.is_empty());
-    assert_eq!(put(&*engine, "a/1", Expect::Absent, Some("one")).await, first + 1);
+    assert!(subscription.since <= subscription.snapshot.revision && subscription.history.is_empty());
+    assert!(put(&*engine, "a/1", Expect::Absent, Some("one")).await > again);
 }
 
 pub(crate) async fn preconditions(open: Open<'_>) {
     let engine = open();
     let created = put(&*engine, "a/1", Expect::Absent, Some("one")).await;
-    assert_eq!(engine.revision(), created);
+    assert!(engine.revision() >= created);
     assert_eq!(conflict(engine.submit(write("a/1", Expect::Absent, Some("x")))), Some(created));
     assert_eq!(conflict(engine.submit(write("a/1", Expect::At(created + 9), Some("x")))), Some(created));
     assert_eq!(conflict(engine.submit(write("a/2", Expect::At(created), Some("x")))), None);
@@ -111,7 +116,7 @@ pub(crate) async fn conflicts_count_pending_writes(open: Open<'_>) {
     let fourth = engine.submit(write("k", Expect::Absent, Some("4"))).unwrap();
     engine.settled().await;
     assert_eq!(engine.get("k").unwrap().unwrap().create_revision, fourth.revision);
-    assert_eq!(engine.revision(), fourth.revision);
+    assert!(engine.revision() >= fourth.revision);
     for pending in [first, second, third, fourth] {
         pending.done.await.unwrap();
     }
@@ -200,7 +205,7 @@ pub(crate) async fn subscriptions_have_history(open: Open<'_>) {
     let three = put(&*engine, "r/a", Expect::At(two), None).await;
     let subscription = engine.subscribe("r/", Arc::new(Seen::default())).unwrap();
     assert_eq!(subscription.snapshot.records, []);
-    assert_eq!(subscription.snapshot.revision, engine.revision());
+    assert!((three..=engine.revision()).contains(&subscription.snapshot.revision));
     assert!(subscription.since < one);
     let revisions: Vec<Revision> = subscription.history.iter().map(|change| change.revision).collect();
     assert_eq!(revisions, [one, two, three]);
@@ -223,9 +228,11 @@ pub(crate) async fn lists_at_old_revisions(open: Open<'_>) {
     assert_eq!(at(three), [pair("l/a", "a2"), pair("l/b", "b1")]);
     assert_eq!(at(four), [pair("l/a", "a2")]);
     let newest = engine.list("l/", None).unwrap();
-    assert_eq!((newest.revision, texts(&newest.records)), (four, at(four)));
-    match engine.list("l/", Some(four + 7)) {
-        Err(StoreError::Future { requested, current }) => assert_eq!((requested, current), (four + 7, four)),
+    assert!(newest.revision >= four);
+    assert_eq!(texts(&newest.records), at(four));
+    let far = newest.revision + 1_000_000;
+    match engine.list("l/", Some(far)) {
+        Err(StoreError::Future { requested, current }) => assert!(requested == far && current >= four),
         other => panic!("{other:?}"),
     }
 }
@@ -253,11 +260,12 @@ pub(crate) async fn compaction_forgets(open: Open<'_>) {
     );
     engine.compact(one).unwrap();
     assert_eq!(engine.compacted(), three, "it never goes back");
-    engine.compact(four + 100).unwrap();
-    assert_eq!(engine.compacted(), four, "and not beyond what is there");
-    assert_eq!(engine.list("c/", Some(four)).unwrap().records.len(), 1);
+    engine.compact(four + 1_000_000).unwrap();
+    let top = engine.compacted();
+    assert!((four..=engine.revision()).contains(&top), "and not beyond what is there");
+    assert_eq!(engine.list("c/", Some(top)).unwrap().records.len(), 1);
     let five = put(&*engine, "c/a", Expect::Absent, Some("5")).await;
-    assert_eq!(engine.list("c/", Some(four)).unwrap().records.len(), 1);
+    assert_eq!(engine.list("c/", Some(top)).unwrap().records.len(), 1);
     assert_eq!(engine.list("c/", Some(five)).unwrap().records.len(), 2);
 }
 
@@ -268,20 +276,32 @@ pub(crate) async fn restarts_keep_everything(open: Open<'_>) {
     let last = put(&*engine, "a", Expect::At(two), None).await;
     drop(engine);
     let engine = open();
-    assert_eq!(engine.revision(), last);
+    assert!(engine.revision() >= last);
     assert_eq!(texts(&engine.list("", Some(one)).unwrap().records), [("a".to_owned(), "1".to_owned())]);
     let history = engine.subscribe("", Arc::new(Seen::default())).unwrap().history;
     assert_eq!(history.last().unwrap().previous.as_ref().unwrap().revision, two);
     engine.compact(last).unwrap();
-    put(&*engine, "b", Expect::Absent, Some("later")).await;
-    put(&*engine, "b", Expect::At(last + 1), None).await;
-    engine.compact(last + 2).unwrap();
+    let later = put(&*engine, "b", Expect::Absent, Some("later")).await;
+    let gone = put(&*engine, "b", Expect::At(later), None).await;
+    engine.compact(gone).unwrap();
     engine.settled().await;
     drop(engine);
     let engine = open();
-    assert_eq!(engine.revision(), last + 2, "also when nothing is left of the newest change");
+    assert!(engine.revision() >= gone, "also when nothing is left of the newest change");
     assert_eq!(engine.list("", None).unwrap().records, []);
-    assert_eq!(put(&*engine, "c", Expect::Absent, Some("")).await, last + 3);
+    assert!(put(&*engine, "c", Expect::Absent, Some("")).await > gone);
+}
+
+pub(crate) async fn writers_who_go_away_still_write(open: Open<'_>) {
+    let engine = open();
+    drop(engine.submit(write("k", Expect::Absent, Some("1"))).unwrap());
+    let second = engine.submit(write("l", Expect::Absent, Some("2"))).unwrap();
+    let mut done = second.done;
+    // Asked once, and given up then.
+    let _ = futures::poll!(&mut done);
+    drop(done);
+    engine.settled().await;
+    assert_eq!(engine.list("", None).unwrap().records.len(), 2);
 }
 
 pub(crate) async fn writers_race_safely(open: Open<'_>) {
@@ -329,26 +349,30 @@ pub(crate) async fn prefixes_are_exact(open: Open<'_>) {
 
 pub(crate) async fn limits_are_errors(open: Open<'_>) {
     let engine = open();
-    let largest = Bytes::from(vec![7; 1_572_864]);
-    let large =
-        |value: &Bytes| Write { key: "big".into(), expect: Expect::Absent, value: Some(value.clone()) };
-    let over = Bytes::from(vec![7; largest.len() + 1]);
-    match engine.submit(large(&over)) {
-        Err(StoreError::TooLarge { size, limit }) => assert_eq!((size, limit), (over.len(), largest.len())),
+    let large = |size: usize| Write {
+        key: "big".into(),
+        expect: Expect::Absent,
+        value: Some(Bytes::from(vec![7; size])),
+    };
+    let over = 64 << 20;
+    let limit = match engine.submit(large(over)) {
+        Err(StoreError::TooLarge { size, limit }) if size >= over => limit,
         _ => panic!("too large"),
-    }
-    assert!(matches!(
-        engine.submit(write(&"k".repeat(5000), Expect::Absent, Some(""))),
-        Err(StoreError::TooLarge { .. })
-    ));
-    engine.submit(large(&largest)).unwrap().done.await.unwrap();
-    assert_eq!(engine.get("big").unwrap().unwrap().value, largest);
+    };
+    assert!(limit >= 1_500_000, "objects of 1.5 MB are stored");
+    assert!(matches!(engine.submit(large(limit + 1)), Err(StoreError::TooLarge { .. })));
+    let endless = write(&"k".repeat(1 << 20), Expect::Absent, Some(""));
+    assert!(matches!(engine.submit(endless), Err(StoreError::TooLarge { .. })));
+    engine.submit(large(limit)).unwrap().done.await.unwrap();
+    assert_eq!(engine.get("big").unwrap().unwrap().value.len(), limit);
+    // A resource, a namespace and a name, each as long as it can be.
+    put(&*engine, &"n".repeat(600), Expect::Absent, Some("v")).await;
 }
 
 /// Some hundred writes of a few keys, then: the state at every revision, and the history, are the model's.
 pub(crate) async fn histories_equal_the_model(open: Open<'_>) {
     let engine = open();
-    let mut model: Vec<BTreeMap<String, String>> = vec![BTreeMap::new()];
+    let mut model: Vec<(Revision, BTreeMap<String, String>)> = vec![(engine.revision(), BTreeMap::new())];
     let mut positions: BTreeMap<String, Revision> = BTreeMap::new();
     for step in 0..300_u32 {
         let key = format!("m/{}", step.wrapping_mul(2_654_435_761) >> 29);
@@ -356,7 +380,7 @@ pub(crate) async fn histories_equal_the_model(open: Open<'_>) {
         let value = (!delete).then(|| format!("value {step}"));
         let expect = positions.get(&key).map_or(Expect::Absent, |revision| Expect::At(*revision));
         let pending = engine.submit(write(&key, expect, value.as_deref())).unwrap();
-        let mut state = model.last().unwrap().clone();
+        let mut state = model.last().unwrap().1.clone();
         match value {
             Some(value) => {
                 positions.insert(key.clone(), pending.revision);
@@ -367,14 +391,13 @@ pub(crate) async fn histories_equal_the_model(open: Open<'_>) {
                 state.remove(&key);
             }
         }
-        model.push(state);
+        model.push((pending.revision, state));
     }
     engine.settled().await;
-    let start = engine.revision() - 300;
     drop(engine);
     let engine = open();
-    for (step, state) in model.iter().enumerate() {
-        let listed = engine.list("m/", Some(start + step as Revision)).unwrap();
+    for (step, (revision, state)) in model.iter().enumerate() {
+        let listed = engine.list("m/", Some(*revision)).unwrap();
         let state: Vec<_> = state.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         assert_eq!(texts(&listed.records), state, "at step {step}");
     }

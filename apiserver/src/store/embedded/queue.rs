@@ -8,6 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use super::record::{MAX_KEY, MAX_VALUE};
+use super::room::Room;
 use super::state::{Live, State};
 use crate::store::{Expect, Key, Revision, StoreError, Write};
 
@@ -62,13 +63,14 @@ struct Inner {
 
 /// The queue between callers and the committer.
 pub(super) struct Queue {
+    pub(super) room: Room,
     inner: Mutex<Inner>,
     wake: Condvar,
 }
 
 impl Queue {
     /// An empty queue; the next write gets the revision after `last`.
-    pub(super) fn new(last: Revision) -> Self {
+    pub(super) fn new(last: Revision, room: Room) -> Self {
         let inner = Inner {
             waiting: Vec::new(),
             positions: HashMap::new(),
@@ -77,7 +79,7 @@ impl Queue {
             compact: 0,
             stopped: None,
         };
-        Self { inner: Mutex::new(inner), wake: Condvar::new() }
+        Self { room, inner: Mutex::new(inner), wake: Condvar::new() }
     }
 
     /// Checks a write against all before it and queues it. The receiver ends when it is published; it ends with an
@@ -116,6 +118,7 @@ impl Queue {
         if inner.queued + job.cost() > MAX_QUEUED {
             return Err(StoreError::Busy { queued: inner.queued, limit: MAX_QUEUED });
         }
+        self.room.check(inner.queued + job.cost())?;
         inner.last = revision;
         inner.queued += job.cost();
         let live = job.value.is_some().then_some((create_revision, revision));

@@ -17,6 +17,9 @@ use super::disk::View;
 use super::state::Keys;
 use crate::store::{Change, ChangeSink, Key, Record, Revision, Snapshot, StoreError, Subscription};
 
+/// Changes that a subscriber gets at most of what was before: all that is kept may be more than memory is for.
+pub(super) const SUBSCRIBED_MAX: Revision = 10_000;
+
 impl Shared {
     /// As [`crate::store::Engine::get`].
     pub(super) fn get(&self, key: &str) -> Result<Option<Record>, StoreError> {
@@ -64,7 +67,8 @@ impl Shared {
             sinks.push((prefix.into(), Arc::clone(sink)));
             (keys.revision, positions(&keys, prefix), view)
         };
-        let since = self.compacted.load(Ordering::Acquire).max(view.compacted).min(revision);
+        let kept = self.compacted.load(Ordering::Acquire).max(view.compacted).min(revision);
+        let since = kept.max(revision.saturating_sub(SUBSCRIBED_MAX));
         let mut loaded = HashMap::new();
         let read = history(&view, prefix, since, revision, &mut loaded)
             .and_then(|history| Ok((history, records(&view, wanted, &mut loaded)?)));

@@ -26,13 +26,27 @@ pub(crate) enum Operation {
         /// How many.
         among: usize,
     },
+    /// A server-side apply of one field of an object in a namespace with so many.
+    Apply {
+        /// How many.
+        among: usize,
+    },
+    /// A strategic merge patch of an object in a namespace with so many; CRDs have none.
+    Strategic {
+        /// How many.
+        among: usize,
+    },
 }
 
 impl Operation {
     /// How many workers ask at once.
     pub(crate) fn workers(self) -> usize {
         match self {
-            Self::Get { .. } | Self::Create | Self::Update { .. } => 8,
+            Self::Get { .. }
+            | Self::Create
+            | Self::Update { .. }
+            | Self::Apply { .. }
+            | Self::Strategic { .. } => 8,
             Self::List { .. } => 2,
         }
     }
@@ -45,6 +59,8 @@ impl fmt::Display for Operation {
             Self::List { count } => write!(formatter, "list-{count}"),
             Self::Create => formatter.write_str("create"),
             Self::Update { among } => write!(formatter, "update-among-{among}"),
+            Self::Apply { .. } => formatter.write_str("apply"),
+            Self::Strategic { .. } => formatter.write_str("strategic-patch"),
         }
     }
 }
@@ -79,6 +95,8 @@ pub(crate) enum Encoding {
     Identity,
     /// gzip.
     Gzip,
+    /// Plain bytes of protobuf, which CRDs do not have.
+    Protobuf,
 }
 
 impl fmt::Display for Encoding {
@@ -86,6 +104,7 @@ impl fmt::Display for Encoding {
         formatter.write_str(match self {
             Self::Identity => "identity",
             Self::Gzip => "gzip",
+            Self::Protobuf => "protobuf",
         })
     }
 }
@@ -105,6 +124,13 @@ pub(crate) struct Case {
     pub(crate) rounds: usize,
 }
 
+impl Case {
+    /// Whether the CRD can do it too.
+    pub(crate) fn has_peer(&self) -> bool {
+        !matches!(self.operation, Operation::Strategic { .. }) && self.encoding != Encoding::Protobuf
+    }
+}
+
 impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { subject, operation, way, encoding, .. } = self;
@@ -122,8 +148,15 @@ pub(crate) fn of_routes() -> Vec<Case> {
         (Operation::List { count: 100 }, BOTH, 3),
         (Operation::List { count: 1000 }, BOTH, 3),
         (Operation::Create, PLAIN, 3),
+        (Operation::Apply { among: 100 }, PLAIN, 3),
     ];
-    of(&ROUTES, &operations)
+    let mut cases = of(&ROUTES, &operations);
+    // Ours only; the way through kube-apiserver adds what it adds to any request.
+    let alone =
+        |operation, encoding| Case { subject: &ROUTES, operation, way: Way::Direct, encoding, rounds: 2 };
+    cases.push(alone(Operation::Strategic { among: 100 }, Encoding::Identity));
+    cases.push(alone(Operation::List { count: 1000 }, Encoding::Protobuf));
+    cases
 }
 
 /// The cases of ImageStreams. Those among few come first: there are not yet more then.
@@ -164,7 +197,11 @@ mod tests {
     fn names_stay() {
         let names = |cases: Vec<Case>| cases.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (routes, streams) = (names(of_routes()), names(of_image_streams()));
-        assert_eq!((routes.len(), streams.len()), (14, 16));
+        assert_eq!((routes.len(), streams.len()), (18, 16));
+        for name in ["apply-direct-identity", "strategic-patch-direct-identity", "list-1000-direct-protobuf"]
+        {
+            assert!(routes.iter().any(|known| known == name), "{name} is not among {routes:?}");
+        }
         for name in ["get-1000-direct-identity", "list-1000-aggregated-gzip", "create-direct-identity"] {
             assert!(routes.iter().any(|known| known == name), "{name} is not among {routes:?}");
             let name = format!("imagestreams-{name}");

@@ -69,7 +69,12 @@ impl Fixtures {
         }
         eprintln!("copying them into the CRD");
         let namespace = subject.filled(count);
-        let list = self.admin.direct()?.get(&subject.path(Peer::Ours, &namespace)).await?.ok()?;
+        let direct = self.admin.direct()?;
+        let unowned = |number| async move {
+            reset_owners(direct, &subject.object_path(Peer::Ours, count, number)).await.map(drop)
+        };
+        all((0..count).map(unowned)).await?;
+        let list = direct.get(&subject.path(Peer::Ours, &namespace)).await?.ok()?;
         let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         ensure!(items.len() == count, "{} {}, not {count}", items.len(), subject.plural);
         all(items.iter().map(|item| copy(&self.admin, subject, &namespace, item))).await?;
@@ -133,8 +138,13 @@ async fn all<F: Future<Output = anyhow::Result<()>>>(writes: impl Iterator<Item 
     stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await
 }
 
-/// The same object under the CRD, its status too. The records of managed fields, which differ, are taken off on both
-/// sides: the peers shall serve the same bytes.
+/// Takes the record of managed fields off, which depends on how an object came to be: the peers shall serve the same bytes.
+async fn reset_owners(api: &Http, path: &str) -> anyhow::Result<Value> {
+    let reset = json!({"metadata": {"managedFields": [{}]}});
+    api.patch(path, patch::MERGE, &reset).await?.expect_code(200)
+}
+
+/// The same object under the CRD, its status too.
 async fn copy(admin: &Actor, subject: &Subject, namespace: &str, original: &Value) -> anyhow::Result<()> {
     let path = subject.path(Peer::Crd, namespace);
     let name = original["metadata"]["name"].as_str().context("an object without a name")?;
@@ -146,10 +156,7 @@ async fn copy(admin: &Actor, subject: &Subject, namespace: &str, original: &Valu
     let mut made = admin.api.post(&path, &body).await?.expect_code(201)?;
     made["status"] = original["status"].clone();
     admin.api.put(&format!("{path}/{name}/status"), &made).await?.expect_code(200)?;
-    let reset = json!({"metadata": {"managedFields": [{}]}});
-    let own = format!("{}/{name}", subject.path(Peer::Ours, namespace));
-    admin.direct()?.patch(&own, patch::MERGE, &reset).await?.expect_code(200)?;
-    let copy = admin.api.patch(&format!("{path}/{name}"), patch::MERGE, &reset).await?.expect_code(200)?;
+    let copy = reset_owners(&admin.api, &format!("{path}/{name}")).await?;
     ensure!(
         copy["status"] == original["status"] && copy["spec"] == original["spec"],
         "another object: {copy}"

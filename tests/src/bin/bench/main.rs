@@ -7,6 +7,7 @@
 mod cases;
 mod cpu;
 mod crd;
+mod durable;
 mod fixtures;
 mod image_streams;
 mod load;
@@ -63,6 +64,13 @@ async fn routes(bench: &mut Bench, wanted: &str) -> anyhow::Result<Vec<Record>> 
         if is_wanted(&case, wanted) {
             records.push(watch::compare(bench, &ROUTES, case, way).await?);
         }
+    }
+    let many = format!("watch-{}-direct", watch::MANY);
+    if is_wanted(&many, wanted) {
+        records.push(watch::many(bench, &ROUTES, &many).await?);
+    }
+    if is_wanted(durable::CREATES, wanted) {
+        records.extend(durable::measure(bench, &ROUTES).await?);
     }
     if is_wanted(memory::OF_ROUTES, wanted) {
         records.push(memory::of_routes(bench).await?);

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
 use http::{Method, Request};
 use http_body_util::Full;
 use picoshift_tests::actor::Stage;
 use picoshift_tests::home::Home;
-use picoshift_tests::http::Http;
+use picoshift_tests::http::{Http, patch};
 use picoshift_tests::identity::Identity;
 use picoshift_tests::tls::Protocol;
 use picoshift_tests::{Actor, ControlPlane};
@@ -78,6 +78,11 @@ impl Bench {
         (0..count).map(|_| Http::new(endpoint, Some(&self.identity), Protocol::Http2)).collect()
     }
 
+    /// Where our server's data are.
+    pub(crate) fn data_folder(&self) -> std::path::PathBuf {
+        self.home.state()
+    }
+
     /// A number that no other write has.
     pub(crate) fn next_write(&self) -> usize {
         self.writes.fetch_add(1, Ordering::Relaxed)
@@ -87,25 +92,31 @@ impl Bench {
     pub(crate) async fn compare(&mut self, case: Case) -> anyhow::Result<Record> {
         match case.operation {
             Operation::Create => self.fixtures.namespace(case.subject, &case.subject.scratch()).await?,
-            Operation::Get { count } | Operation::List { count } | Operation::Update { among: count } => {
-                self.fixtures.both(case.subject, count).await?;
-            }
+            Operation::Get { count }
+            | Operation::List { count }
+            | Operation::Update { among: count }
+            | Operation::Apply { among: count }
+            | Operation::Strategic { among: count } => self.fixtures.both(case.subject, count).await?,
         }
         let workers = case.operation.workers();
         let mut rounds = [Round::default(), Round::default()];
         let peers = [Peer::Ours, Peer::Crd];
         let clients =
             [self.clients(peers[0], case.way, workers)?, self.clients(peers[1], case.way, workers)?];
+        let count = if case.has_peer() { peers.len() } else { 1 };
         // The first requests open connections and fill caches of both; they do not count.
-        for (peer, clients) in peers.iter().zip(&clients) {
+        for (peer, clients) in peers.iter().zip(&clients).take(count) {
             self.round(case, *peer, clients, self.length / 10).await?;
         }
         for _ in 0..case.rounds {
-            for index in 0..peers.len() {
+            for index in 0..count {
                 rounds[index].add(self.round(case, peers[index], &clients[index], self.length).await?);
             }
         }
         let [ours, crd] = rounds;
+        if !case.has_peer() {
+            return Ok(Record::alone(&case.to_string(), &ours, self.memory()?));
+        }
         Ok(Record::compare(case.to_string(), &ours, &crd, self.memory()?))
     }
 
@@ -154,7 +165,27 @@ impl Bench {
                 let (format, change) = (subject.change)(self.next_write());
                 http.request(Method::PATCH, &path, Some(format), serde_json::to_vec(&change)?.into())?
             }
+            Operation::Apply { among } | Operation::Strategic { among } => {
+                let number = number % case.operation.workers();
+                let path = subject.object_path(peer, among, number);
+                let (_, mut change) = (subject.change)(self.next_write());
+                if case.operation == (Operation::Strategic { among }) {
+                    let body = serde_json::to_vec(&change)?;
+                    http.request(Method::PATCH, &path, Some(patch::STRATEGIC), body.into())?
+                } else {
+                    change["apiVersion"] = subject.api_version(peer).into();
+                    change["kind"] = subject.kind.into();
+                    change["metadata"] = json!({"name": subject.name(number)});
+                    let path = format!("{path}?fieldManager=bench&force=true");
+                    let body = serde_json::to_vec(&change)?;
+                    http.request(Method::PATCH, &path, Some("application/apply-patch+yaml"), body.into())?
+                }
+            }
         };
+        if case.encoding == Encoding::Protobuf {
+            let protobuf = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
+            request.headers_mut().insert(ACCEPT, protobuf);
+        }
         request.headers_mut().insert(ACCEPT_ENCODING, accepted(case.encoding));
         Ok(request)
     }
@@ -163,7 +194,7 @@ impl Bench {
 /// The header for an encoding.
 pub(crate) fn accepted(encoding: Encoding) -> HeaderValue {
     HeaderValue::from_static(match encoding {
-        Encoding::Identity => "identity",
+        Encoding::Identity | Encoding::Protobuf => "identity",
         Encoding::Gzip => "gzip",
     })
 }

@@ -17,7 +17,7 @@ use crate::report::Record;
 use crate::routes::ROUTES;
 use crate::subject::{Peer, Subject};
 use crate::users;
-use crate::watch::Audience;
+use crate::watch::{Audience, WATCHERS};
 
 /// Names of the cases.
 pub(crate) const AT_REST: &str = "memory-at-rest";
@@ -38,7 +38,7 @@ pub(crate) async fn at_rest(plane: &ControlPlane) -> anyhow::Result<Record> {
 /// After all cases of Routes, with 10,000 more and while 100 clients watch them.
 pub(crate) async fn of_routes(bench: &mut Bench) -> anyhow::Result<Record> {
     fill_and_list(bench, &ROUTES).await?;
-    let _audience = Audience::gather(bench, &ROUTES, Peer::Ours, Way::Direct, MANY).await?;
+    let _audience = Audience::gather(bench, &ROUTES, Peer::Ours, Way::Direct, MANY, WATCHERS).await?;
     Ok(Record::memory(OF_ROUTES, bench.memory()?))
 }
 

@@ -70,10 +70,15 @@ impl Subject {
     /// An object to create.
     pub(crate) fn object(&self, peer: Peer, name: &str, namespace: &str) -> Value {
         let mut object = (self.body)(name, namespace);
-        object["apiVersion"] = json!(format!("{}/v1", self.group(peer)));
+        object["apiVersion"] = json!(self.api_version(peer));
         object["kind"] = json!(self.kind);
         object["metadata"]["name"] = json!(name);
         object
+    }
+
+    /// Its group and version.
+    pub(crate) fn api_version(&self, peer: Peer) -> String {
+        format!("{}/v1", self.group(peer))
     }
 
     fn group(&self, peer: Peer) -> &'static str {

@@ -1,4 +1,4 @@
-//! Fan-out: one change after the other, each told to a hundred watchers.
+//! Fan-out: one change after the other, each told to a hundred watchers, or to a thousand.
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,10 @@ use crate::subject::{Peer, Subject};
 
 /// How many watch.
 pub(crate) const WATCHERS: usize = 100;
-/// Connections that they share; kube-apiserver takes 100 streams on one.
-const CONNECTIONS: usize = 10;
+/// How many watch our server alone.
+pub(crate) const MANY: usize = 1000;
+/// Watchers on one connection; kube-apiserver takes 100.
+const ON_A_CONNECTION: usize = 10;
 /// The namespace that they watch has so many objects.
 const OBJECTS: usize = 100;
 /// Rounds per peer.
@@ -28,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Watchers of one peer, and what they tell.
 pub(crate) struct Audience {
+    watchers: usize,
     told: mpsc::UnboundedReceiver<Instant>,
     tasks: tokio::task::JoinSet<()>,
     writer: Http,
@@ -43,8 +46,9 @@ impl Audience {
         peer: Peer,
         way: Way,
         count: usize,
+        watchers: usize,
     ) -> anyhow::Result<Self> {
-        let connections = bench.clients(peer, way, CONNECTIONS)?;
+        let connections = bench.clients(peer, way, watchers / ON_A_CONNECTION)?;
         let writer = bench.clients(peer, way, 1)?.pop().context("no client")?;
         let path = subject.path(peer, &subject.filled(count));
         let list = writer.get(&format!("{path}?limit=1")).await?.ok()?;
@@ -52,14 +56,14 @@ impl Audience {
         let path = format!("{path}?watch=true&timeoutSeconds=3600&resourceVersion={from}");
         let (tell, told) = mpsc::unbounded_channel();
         let mut tasks = tokio::task::JoinSet::new();
-        for watcher in 0..WATCHERS {
-            let client = &connections[watcher % CONNECTIONS];
+        for watcher in 0..watchers {
+            let client = &connections[watcher / ON_A_CONNECTION];
             let response =
                 client.stream(client.request(Method::GET, &path, None, bytes::Bytes::new())?).await?;
             ensure!(response.status() == 200, "watch answered {}", response.status());
             tasks.spawn(read(response.into_body(), tell.clone()));
         }
-        Ok(Self { told, tasks, writer, _connections: connections })
+        Ok(Self { watchers, told, tasks, writer, _connections: connections })
     }
 
     /// Changes one object and waits until everybody knows; the times from sending the change to each delivery.
@@ -68,8 +72,8 @@ impl Audience {
         let (format, change) = (subject.change)(number);
         let start = Instant::now();
         self.writer.patch(&path, format, &change).await?.expect_code(200)?;
-        let mut latencies = Vec::with_capacity(WATCHERS);
-        while latencies.len() < WATCHERS {
+        let mut latencies = Vec::with_capacity(self.watchers);
+        while latencies.len() < self.watchers {
             let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
             let told = told.context("a watcher was not told")?.context("all watches ended")?;
             latencies.push(told.duration_since(start));
@@ -122,7 +126,7 @@ pub(crate) async fn compare(
     let mut rounds = [Round::default(), Round::default()];
     for _ in 0..ROUNDS {
         for (index, peer) in [Peer::Ours, Peer::Crd].into_iter().enumerate() {
-            let mut audience = Audience::gather(bench, subject, peer, way, OBJECTS).await?;
+            let mut audience = Audience::gather(bench, subject, peer, way, OBJECTS, WATCHERS).await?;
             audience.tell(subject, peer, bench.next_write()).await?;
             let listening = audience.listen(bench, subject, peer);
             rounds[index].add(measured(&bench.servers, listening).await?);
@@ -130,4 +134,16 @@ pub(crate) async fn compare(
     }
     let [ours, crd] = rounds;
     Ok(Record::compare(case, &ours, &crd, bench.memory()?))
+}
+
+/// Measures our server alone, with many watchers; latencies are from before the change is sent to each delivery.
+pub(crate) async fn many(bench: &mut Bench, subject: &Subject, case: &str) -> anyhow::Result<Record> {
+    bench.fixtures.both(subject, OBJECTS).await?;
+    let mut audience = Audience::gather(bench, subject, Peer::Ours, Way::Direct, OBJECTS, MANY).await?;
+    audience.tell(subject, Peer::Ours, bench.next_write()).await?;
+    let mut round = Round::default();
+    for _ in 0..ROUNDS {
+        round.add(measured(&bench.servers, audience.listen(bench, subject, Peer::Ours)).await?);
+    }
+    Ok(Record::alone(case, &round, bench.memory()?))
 }

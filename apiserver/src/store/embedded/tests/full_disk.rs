@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::disk::Disk;
 use super::power_loss::empty;
 use crate::store::embedded::open::FIRST_REVISION;
+use crate::store::embedded::room::Room;
 use crate::store::embedded::{Embedded, Options};
 use crate::store::engine_suite::{put, write};
 use crate::store::{Engine, Expect, StoreError};
@@ -57,6 +58,30 @@ async fn a_full_disk_fails_writes_only() {
         check_reads(&*engine);
         assert_eq!(put(&*engine, "new", Expect::Absent, Some("v")).await, FIRST_REVISION + 31);
     }
+}
+
+#[tokio::test]
+async fn a_disk_that_is_seen_to_be_full_refuses_writes_until_there_is_room() {
+    let room = Room::Said(parking_lot::Mutex::new(64 << 20));
+    let engine = Embedded::open_with(empty().backend(), Options::default(), room).unwrap();
+    let said = |free| match &engine.shared.queue.room {
+        Room::Said(said) => *said.lock() = free,
+        other => panic!("{other:?}"),
+    };
+    let one = put(&*engine, "k", Expect::Absent, Some("1")).await;
+    said(4 << 20);
+    for refused in [write("k", Expect::At(one), Some("2")), write("l", Expect::Absent, Some("2"))] {
+        let Err(StoreError::Full { free, needed }) = engine.submit(refused) else {
+            panic!("must be refused")
+        };
+        assert!(free == 4 << 20 && needed > free);
+    }
+    let conflict = engine.submit(write("k", Expect::Absent, Some("2")));
+    assert!(matches!(conflict, Err(StoreError::Conflict { .. })), "what is wrong anyhow is told first");
+    assert_eq!((engine.revision(), engine.failure()), (one, None));
+    assert_eq!(engine.get("k").unwrap().unwrap().revision, one);
+    said(64 << 20);
+    assert_eq!(put(&*engine, "k", Expect::At(one), Some("3")).await, one + 1, "no revision was lost");
 }
 
 #[tokio::test]

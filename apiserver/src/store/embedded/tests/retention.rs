@@ -91,3 +91,32 @@ async fn a_file_with_much_unused_space_shrinks_when_opened() {
     let after = std::fs::metadata(&path).unwrap().len();
     assert!(after < 16 << 20, "{before} bytes became {after}");
 }
+
+#[tokio::test]
+async fn subscribers_get_no_more_than_memory_is_for() {
+    let engine = Embedded::open_on(empty().backend(), Options::default()).unwrap();
+    let first = engine.revision();
+    update(&*engine, 10_500, "v").await;
+    assert_eq!(engine.compacted(), first, "all is kept");
+    let subscription = engine.subscribe("k", Arc::new(Seen::default())).unwrap();
+    assert_eq!((subscription.since, subscription.history.len()), (first + 500, 10_000));
+    assert_eq!(subscription.history[0].revision, first + 501);
+    let listed = engine.list("k", Some(first + 3)).unwrap();
+    assert_eq!(listed.records[0].revision, first + 3, "lists go back further");
+}
+
+#[tokio::test]
+async fn limits_are_as_documented() {
+    let engine = Embedded::open_on(empty().backend(), Options::default()).unwrap();
+    let largest = "v".repeat(1_572_864);
+    match engine.submit(write("big", Expect::Absent, Some(&format!("{largest}v")))) {
+        Err(StoreError::TooLarge { size, limit }) => {
+            assert_eq!((size, limit), (largest.len() + 1, largest.len()));
+        }
+        _ => panic!("too large"),
+    }
+    put(&*engine, &"k".repeat(1024), Expect::Absent, Some(&largest)).await;
+    let over = engine.submit(write(&"k".repeat(1025), Expect::Absent, Some("")));
+    assert!(matches!(over, Err(StoreError::TooLarge { size: 1025, limit: 1024 })));
+    assert_eq!(put(&*engine, "next", Expect::Absent, Some("v")).await, FIRST_REVISION + 2, "no gaps");
+}
