@@ -173,6 +173,19 @@ async fn list(stage: &Stage) -> anyhow::Result<List> {
     Ok(List { sent, ended, revision: revision(&list).context("no revision")?, items })
 }
 
+/// One more write, which every watcher waits for; its revision.
+async fn write_last(stage: &Stage) -> anyhow::Result<u64> {
+    let mut body = route("last");
+    body["metadata"]["annotations"] = json!({"value": u64::MAX.to_string()});
+    let sent = stage.now();
+    let (status, object) = stage.send(Method::POST, "", "application/json", &body).await?;
+    ensure!(status == StatusCode::CREATED, "the last write was answered {status}: {object}");
+    let (ended, end) = (stage.now(), revision(&object).context("no revision")?);
+    let (key, value, outcome) = ("last".to_owned(), Some(u64::MAX), Outcome::Done(Some(end)));
+    stage.history.lock().await.writes.push(Write { key, value, sent, ended, outcome });
+    Ok(end)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::too_many_lines, reason = "one story, in order")]
 async fn killed_amid_writes_again_and_again() -> anyhow::Result<()> {
@@ -207,12 +220,16 @@ async fn killed_amid_writes_again_and_again() -> anyhow::Result<()> {
     for number in 0..kills {
         let enough = stage.acknowledged.load(Ordering::SeqCst) + 1 + dice.roll(40);
         let amid = async {
-            while stage.acknowledged.load(Ordering::SeqCst) < enough && !writers.is_empty() {
+            while stage.acknowledged.load(Ordering::SeqCst) < enough {
+                if let Some(writer) = writers.try_join_next() {
+                    writer??;
+                }
                 // Within a write, wherever that is.
                 tokio::time::sleep(Duration::from_micros(200 + dice.roll(3000))).await;
             }
+            anyhow::Ok(())
         };
-        tokio::time::timeout(PATIENCE, amid).await.context("nothing is written any more")?;
+        tokio::time::timeout(PATIENCE, amid).await.context("nothing is written any more")??;
         server.kill_9()?;
         server.restart().await?;
         stage.history.lock().await.lists.push(list(&stage).await?);
@@ -228,27 +245,9 @@ async fn killed_amid_writes_again_and_again() -> anyhow::Result<()> {
     while let Some(writer) = writers.join_next().await {
         writer??;
     }
-    // One more, which every watcher waits for.
-    let sent = stage.now();
-    let (status, object) = stage
-        .send(Method::POST, "", "application/json", &{
-            let mut body = route("last");
-            body["metadata"]["annotations"] = json!({"value": u64::MAX.to_string()});
-            body
-        })
-        .await?;
-    ensure!(status == StatusCode::CREATED, "the last write was answered {status}: {object}");
-    let ended = stage.now();
-    let end = revision(&object);
-    last.store(end.context("no revision")?, Ordering::SeqCst);
+    let end = write_last(&stage).await?;
+    last.store(end, Ordering::SeqCst);
     let mut history = std::mem::take(&mut *stage.history.lock().await);
-    history.writes.push(Write {
-        key: "last".to_owned(),
-        value: Some(u64::MAX),
-        sent,
-        ended,
-        outcome: Outcome::Done(end),
-    });
     history.lists.extend([first, list(&stage).await?]);
     while let Some(watcher) = watchers.join_next().await {
         history.watchers.push(watcher??);
