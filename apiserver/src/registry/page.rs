@@ -15,7 +15,7 @@ const TOKEN_MAX: usize = 4096;
 const VERSION: &str = "meta.k8s.io/v1";
 
 /// Where the next page begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Continue {
     v: String,
@@ -24,12 +24,6 @@ pub(crate) struct Continue {
     /// The key at which to go on, within what is listed: `name` in a namespace or `namespace/name`. After an item that
     /// was sent it is that item's key with a zero byte, which is the next one there can be.
     start: String,
-}
-
-impl Default for Continue {
-    fn default() -> Self {
-        Self { v: String::new(), rv: 0, start: String::new() }
-    }
 }
 
 impl Continue {
