@@ -48,10 +48,16 @@ pub struct Args {
     /// What is logged: a level, or directives such as `info,picoshift_apiserver=debug`.
     #[arg(short = 'v', long, default_value = "info")]
     pub log_level: String,
-    /// Reading requests that run at a time; more are answered with 429.
+    /// File with the audit policy (audit.k8s.io/v1): what is recorded of which requests.
+    #[arg(long, env = "PICOSHIFT_AUDIT_POLICY_FILE", requires = "audit_log_path")]
+    pub audit_policy_file: Option<PathBuf>,
+    /// File that audit events are appended to, one JSON line each; `-` for standard output. Opened anew on SIGHUP.
+    #[arg(long, env = "PICOSHIFT_AUDIT_LOG_PATH", requires = "audit_policy_file")]
+    pub audit_log_path: Option<PathBuf>,
+    /// Reading requests that run at a time; more wait for their turn, and are answered with 429 when that is long.
     #[arg(long, default_value_t = 3000)]
     pub max_requests_inflight: usize,
-    /// Changing requests that run at a time; more are answered with 429.
+    /// Changing requests that run at a time; more wait for their turn, and are answered with 429 when that is long.
     #[arg(long, default_value_t = 1500)]
     pub max_mutating_requests_inflight: usize,
 }

@@ -21,9 +21,10 @@ use crate::oci;
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
 use crate::resource::Resource;
+use crate::rest::fields::FieldManagers;
 use crate::rest::query::{self, Query};
 use crate::rest::{Handler, RequestContext, Storage};
-use crate::schema::Schemas;
+use crate::schema::{self, Schemas};
 use crate::secrets::Secrets;
 use crate::server::{Endpoint, Endpoints, respond};
 use crate::store::Engine;
@@ -77,6 +78,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         max_imported_tags,
         checks,
     } = ingredients;
+    let permissions = Arc::clone(&authorizer);
     let engine = open_store(data_file).await?;
     let store = Arc::clone(&engine);
     // A restart is the remedy, so all three probes show it.
@@ -126,7 +128,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
     storages.extend(users);
     storages.extend(images.storages);
-    Ok(Assembly { endpoints: endpoints(storages)?, engine, feeds: projects.feed })
+    Ok(Assembly { endpoints: endpoints(storages, &permissions)?, engine, feeds: projects.feed })
 }
 
 /// `/apis` and below, where no resource is named.
@@ -166,8 +168,9 @@ async fn open_store(path: &Path) -> anyhow::Result<Arc<Embedded>> {
     Ok(engine)
 }
 
-fn endpoints(storages: Vec<Arc<dyn Storage>>) -> anyhow::Result<Endpoints> {
+fn endpoints(storages: Vec<Arc<dyn Storage>>, authorizer: &Arc<dyn Authorizer>) -> anyhow::Result<Endpoints> {
     let schemas = Arc::new(Schemas::load()?);
+    let types = Arc::new(schema::merge_types()?);
     let resources: Vec<&'static Resource> = storages.iter().map(|storage| storage.resource()).collect();
     let discovery = Arc::new(DiscoveryEndpoint(Discovery::new(&resources, &schemas)?));
     let openapi = Arc::new(OpenApiEndpoint(OpenApi::new(resources)));
@@ -179,7 +182,9 @@ fn endpoints(storages: Vec<Arc<dyn Storage>>) -> anyhow::Result<Endpoints> {
         .prefix("/openapi/v3/", openapi);
     for storage in storages {
         let resource = storage.resource();
-        endpoints = endpoints.resource(resource, Arc::new(Handler::new(storage, Arc::clone(&schemas))));
+        let fields = FieldManagers::new(&types, &schemas, resource)?;
+        let handler = Handler::new(storage, Arc::clone(&schemas), fields, Arc::clone(authorizer));
+        endpoints = endpoints.resource(resource, Arc::new(handler));
     }
     Ok(endpoints)
 }

@@ -210,6 +210,23 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
+/// What a request that nobody is believed to have sent has tried, in the words of the generic API server's audit.
+#[must_use]
+pub fn attempted(headers: &HeaderMap, peer: &Peer) -> String {
+    let scheme = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default().trim();
+    let begins = |word: &str| scheme.split(' ').next().is_some_and(|first| first.eq_ignore_ascii_case(word));
+    let tried = [
+        ("basic", begins("basic")),
+        ("bearer", begins("bearer") && scheme.contains(' ')),
+        ("x509", peer.certificate.is_some()),
+    ];
+    let tried: Vec<&str> = tried.iter().filter(|(_, tried)| *tried).map(|(name, _)| *name).collect();
+    if tried.is_empty() {
+        return "Authentication failed, no credentials provided".to_owned();
+    }
+    format!("Authentication failed, attempted: {}", tried.join(", "))
+}
+
 #[cfg(test)]
 pub(crate) mod test_certificates;
 #[cfg(test)]

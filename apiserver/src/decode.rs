@@ -5,6 +5,7 @@ mod identity;
 pub mod json;
 pub mod node;
 mod protobuf;
+pub(crate) mod strict;
 mod yaml;
 
 use bytes::{Bytes, BytesMut};
@@ -158,13 +159,41 @@ fn unrecognized(wanted: &str, why: &dyn std::fmt::Display, body: &[u8]) -> Statu
 pub fn decode_patch(body: &[u8]) -> Result<PatchDocument, Status> {
     let node =
         json::parse(body).map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-    let mut strict = Vec::new();
-    node.duplicates("", &mut strict);
-    strict.truncate(100);
+    let mut strict = node.duplicates();
     if matches!(node, Node::List(_)) {
         strict.iter_mut().for_each(|text| text.insert_str(0, "json patch "));
     }
     Ok(PatchDocument { value: node.into_value(), strict })
+}
+
+/// What an apply sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// The document: an object, or null.
+    pub value: serde_json::Value,
+    /// `line 4: key "host" already set in map`.
+    pub repeated: Vec<String>,
+}
+
+/// Parses the configuration of an apply, which is YAML; JSON is YAML too, and mostly what comes.
+///
+/// # Errors
+/// 400.
+pub fn decode_configuration(body: &[u8]) -> Result<Configuration, Status> {
+    let bad = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
+    // On which lines members are repeated, only the YAML parser knows.
+    let json = json::parse(body).ok().filter(|node| node.duplicates().is_empty());
+    let parsed = match json {
+        Some(node) => Parsed { node, repeated: Vec::new() },
+        None => yaml::parse(body).map_err(|why| bad(format!("error converting YAML to JSON: {why}")))?,
+    };
+    if !matches!(parsed.node, Node::Map(_) | Node::Null) {
+        return Err(bad(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            parsed.node.kind()
+        )));
+    }
+    Ok(Configuration { value: parsed.node.into_value(), repeated: parsed.repeated })
 }
 
 /// Decodes what a JSON or merge patch made of an object. `from_patch` are the strict errors of the patch document

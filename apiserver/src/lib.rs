@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod args;
 pub mod assembly;
+pub mod audit;
 pub mod authn;
 pub mod authz;
 pub mod decode;
@@ -17,6 +18,7 @@ mod object_meta;
 pub mod oci;
 pub mod open_files;
 pub mod openapi;
+mod owner_references;
 pub mod registry;
 pub mod resource;
 pub mod rest;

@@ -8,6 +8,7 @@ use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use picoshift_apiserver::args::{Args, LogFormat};
 use picoshift_apiserver::assembly::{Ingredients, assemble};
+use picoshift_apiserver::audit::{self, Audit};
 use picoshift_apiserver::authn::Authenticator;
 use picoshift_apiserver::authn::extension_config::{self, ExtensionConfig};
 use picoshift_apiserver::authn::memberships::Memberships;
@@ -29,13 +30,23 @@ use rustls::pki_types::pem::PemObject as _;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    log::start(&args.log_level, args.log_format == LogFormat::Json).context("--log-level")?;
+    let verbosity = log::start(&args.log_level, args.log_format == LogFormat::Json).context("--log-level")?;
     // kube's client takes the process's provider.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 
     let certificate = ServingCertificate::load(&args.tls_cert_file, &args.tls_private_key_file)?;
     let drain = Drain::new();
-    signals::follow(drain.clone(), Arc::clone(&certificate))?;
+    let mut metrics = Metrics::new();
+    let audit_log = args.audit_log_path.as_deref().map(audit::log::Log::open).transpose();
+    let audit_log = audit_log.context("--audit-log-path")?;
+    let audit = audit(&args, audit_log.clone(), &mut metrics)?;
+    let (hung_up, log) = (Arc::clone(&certificate), audit_log.clone());
+    signals::follow(drain.clone(), move || {
+        hung_up.look();
+        if let Some(log) = &log {
+            log.reopen();
+        }
+    })?;
 
     let client = kube::Client::try_from(kube_config(&args).await?).context("cannot make a client")?;
     let checks = Checks::new();
@@ -44,7 +55,7 @@ async fn main() -> anyhow::Result<()> {
     let extension = Arc::new(ArcSwap::from_pointee(ExtensionConfig::default()));
     tokio::spawn(extension_config::follow(client.clone(), Arc::clone(&extension), synced));
 
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(metrics);
     let tokens = TokenAuthenticator::new(Arc::new(KubeTokenReview::new(client.clone())));
     let authorizer =
         CachedAuthorizer::new(Arc::new(KubeAccessReview::new(client.clone())), Arc::clone(&metrics));
@@ -69,9 +80,10 @@ async fn main() -> anyhow::Result<()> {
         authenticator: Authenticator::new(extension, tokens),
         memberships,
         authorizer,
-        endpoints: assembly.endpoints,
+        endpoints: server::debug::add(assembly.endpoints, verbosity),
         checks,
         metrics,
+        audit,
     };
     let limits = Limits::default();
     let config = ServerConfig {
@@ -82,7 +94,22 @@ async fn main() -> anyhow::Result<()> {
     };
     server::run(config, parts, drain).await?;
     drop(assembly.feeds);
+    if let Some(log) = audit_log {
+        // A disk that hangs must not keep the runtime from ending the rest.
+        tokio::task::spawn_blocking(move || log.close()).await?;
+    }
     assembly.engine.shutdown().context("the store did not close")
+}
+
+/// What is recorded of requests, if the flags say so.
+fn audit(
+    args: &Args,
+    log: Option<Arc<audit::log::Log>>,
+    metrics: &mut Metrics,
+) -> anyhow::Result<Option<Arc<Audit>>> {
+    let (Some(path), Some(log)) = (&args.audit_policy_file, log) else { return Ok(None) };
+    let policy = audit::policy::Policy::load(path).context("--audit-policy-file")?;
+    Ok(Some(Arc::new(Audit::new(policy, log, metrics.registry_mut()))))
 }
 
 /// The client that images are imported with.

@@ -3,15 +3,20 @@
 
 use std::collections::BTreeSet;
 
+use picoshift_machinery::field_error::{FieldErrorKind, show};
 use picoshift_machinery::names::{
     dns1123_label, dns1123_subdomain, label_value, path_segment, qualified_name_errors,
 };
 use picoshift_machinery::{FieldError, Object, Status};
 use serde_json::Value;
 
+use crate::rest::query::check_manager;
+
 const FIELD_IMMUTABLE: &str = "field is immutable";
 /// Limit of all annotations together, in bytes.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
+/// Most bytes of all errors that show the whole list of owner references; the first is told whatever its size.
+const OWNERS_SHOWN: usize = 64 * 1024;
 
 /// What is wrong with a name; the flag says that it is a prefix to which an ending will be added.
 pub(crate) type NameRule = fn(&str, bool) -> Vec<String>;
@@ -83,7 +88,14 @@ pub(crate) fn create(object: &Object, namespaced: bool, name_rule: NameRule) -> 
             "finalizer orphan and foregroundDeletion cannot be both set",
         ));
     }
+    errors.extend(managed_fields(object));
     errors
+}
+
+/// Errors of the managed fields that a client sent.
+fn managed_fields(object: &Object) -> Vec<FieldError> {
+    let entries = object.at(&["metadata", "managedFields"]);
+    picoshift_structured_merge::validate(entries, |name, path| check_manager(name, &path))
 }
 
 fn namespace(object: &Object, namespaced: bool) -> Vec<FieldError> {
@@ -144,6 +156,7 @@ pub(crate) fn update(new: &Object, old: &Object) -> Vec<FieldError> {
         }
     }
     errors.extend(maps(new));
+    errors.extend(managed_fields(new));
     errors
 }
 
@@ -175,29 +188,13 @@ fn maps(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Drops owner references that equal an earlier one; answers their uids.
-pub(crate) fn drop_duplicate_owners(object: &mut Object) -> Vec<String> {
-    let references = object.0.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"));
-    let Some(Value::Array(references)) = references else { return Vec::new() };
-    let mut duplicates = Vec::new();
-    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
-    for reference in std::mem::take(references) {
-        if kept.contains(&reference) {
-            let uid = reference.get("uid").and_then(Value::as_str).unwrap_or_default();
-            duplicates.push(uid.to_owned());
-        } else {
-            kept.push(reference);
-        }
-    }
-    *references = kept;
-    duplicates
-}
-
 fn owners(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let Some(Value::Array(references)) = object.at(&["metadata", "ownerReferences"]) else { return errors };
     let path = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
+    let mut list: Option<String> = None;
+    let mut shown = 0;
     for reference in references {
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
@@ -226,13 +223,15 @@ fn owners(object: &Object) -> Vec<FieldError> {
         if reference.get("controller").and_then(Value::as_bool) == Some(true) {
             let this = format!("{}/{}", text("kind"), text("name"));
             match &controller {
-                Some(first) => errors.push(FieldError::invalid(
-                    path,
-                    &references.as_slice().into(),
-                    format!(
+                Some(first) if shown < OWNERS_SHOWN => {
+                    let list = list.get_or_insert_with(|| show(&references.as_slice().into()));
+                    let why = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
-                    ),
-                )),
+                    );
+                    shown += list.len() + why.len();
+                    errors.push(FieldError::new(FieldErrorKind::Invalid, path, Some(list.clone()), why));
+                }
+                Some(_) => {}
                 None => controller = Some(this),
             }
         }
@@ -247,21 +246,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_that_is_there_twice_goes_once() {
-        let owner = |uid: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": uid});
-        let references = json!([owner("a"), owner("b"), owner("a")]);
-        let mut object = Object::from_value(json!({"metadata": {"ownerReferences": references}})).unwrap();
-        assert_eq!(drop_duplicate_owners(&mut object), ["a"]);
-        assert_eq!(object.0["metadata"]["ownerReferences"], json!([owner("a"), owner("b")]));
-        assert!(drop_duplicate_owners(&mut object).is_empty());
-    }
-
-    #[test]
     fn an_owner_needs_a_version_that_can_be_read() {
         for (version, good) in [("v1", true), ("a/v1", true), ("a/b/c", false), ("a/", false), ("", false)] {
             let owner = json!({"apiVersion": version, "kind": "ConfigMap", "name": "c", "uid": "u"});
             let object = Object::from_value(json!({"metadata": {"ownerReferences": [owner]}})).unwrap();
             assert_eq!(owners(&object).is_empty(), good, "{version}");
         }
+    }
+
+    #[test]
+    fn errors_of_long_lists_stay_small() {
+        let owner = |n: usize| json!({"apiVersion": "v1", "kind": "K", "name": format!("n{n}"), "uid": "u", "controller": true});
+        let object = |metadata: Value| Object::from_value(json!({"metadata": metadata})).unwrap();
+        let told = owners(&object(json!({"ownerReferences": (0..3).map(owner).collect::<Vec<_>>()})));
+        assert_eq!(told.len(), 2);
+        let long = owners(&object(json!({"ownerReferences": (0..20_000).map(owner).collect::<Vec<_>>()})));
+        assert_eq!(long.len(), 1);
+
+        let entry = |manager: &str| json!({"manager": manager, "operation": "Update"});
+        let many = vec![entry(&"\u{7f}".repeat(128)); 1000];
+        assert_eq!(managed_fields(&object(json!({"managedFields": many}))).len(), 100);
+        let long = entry(&"\u{7f}".repeat(500_000));
+        assert_eq!(managed_fields(&object(json!({"managedFields": [long]}))).len(), 1);
     }
 }

@@ -11,6 +11,8 @@ mod credentials;
 mod dial;
 mod error;
 mod exchange;
+#[cfg(test)]
+pub(crate) mod hostile;
 mod manifest;
 mod repository;
 #[cfg(test)]
@@ -23,5 +25,9 @@ pub use credentials::{Credentials, Keyring, ParseError};
 pub use error::Error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use exchange::resolve;
-pub use manifest::{Descriptor, ImageManifest, ListEntry, ListManifest, Manifest};
+pub(crate) use manifest::bounded;
+pub use manifest::{
+    DOCKER_LIST, DOCKER_MANIFEST, Descriptor, ImageManifest, ListEntry, ListManifest, Manifest, OCI_INDEX,
+    OCI_MANIFEST,
+};
 pub use repository::{Fetched, Location, Repository};

@@ -3,6 +3,7 @@
 mod cache;
 pub mod chunk;
 mod commit;
+mod fields;
 pub mod metadata;
 pub(crate) mod page;
 mod read;
@@ -129,7 +130,7 @@ impl Storage for Registry {
         updater: &dyn Updater,
         options: &WriteOptions,
     ) -> Result<Updated, Status> {
-        self.update_item(cx, name, updater, options).await.map(Updated::Changed)
+        self.update_item(cx, name, updater, options).await
     }
 
     async fn delete(

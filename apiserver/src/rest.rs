@@ -1,7 +1,9 @@
 //! The verbs, once, for every resource. [`Storage`] is what a resource must answer; the handlers in `rest/` do all
 //! that is the same for all: decoding, negotiation, patches, tables, options, errors.
 
+pub mod apply;
 pub(crate) mod collector;
+pub mod fields;
 pub mod handler;
 pub mod item;
 mod json_patch;

@@ -41,7 +41,7 @@ pub enum FieldValidation {
 pub struct Checked {
     /// The object, as the Go type would be encoded.
     pub object: Object,
-    /// `unknown field "spec.foo"`, `duplicate field "spec.host"`; at most 100, each once.
+    /// `unknown field "spec.foo"`, `duplicate field "spec.host"`, each once; of a decoder at most 100.
     pub strict: Vec<String>,
 }
 
@@ -56,6 +56,9 @@ pub enum LoadError {
     /// It is no JSON of the expected form.
     #[error("the embedded schemas cannot be read: {0}")]
     Format(#[from] serde_json::Error),
+    /// Server-side apply has no use for a definition.
+    #[error("the embedded schemas cannot be merged by: {0}")]
+    Merge(#[from] picoshift_structured_merge::SchemaError),
     /// A field refers to a type that is not there.
     #[error("the embedded schemas do not describe {0}")]
     Missing(String),
@@ -246,6 +249,7 @@ impl Schemas {
         let root = *self.by_name.get(schema).ok_or_else(|| Mismatch(format!("no schema {schema}")))?;
         let (map, strict) = fill::fill(self, root, go_name(schema), document, strict)?;
         let mut object = Object(map);
+        keep_reset(&mut object);
         self.complete(root, &mut object.0);
         Ok(Checked { object, strict })
     }
@@ -274,6 +278,27 @@ impl Schemas {
         *object = checked.object;
         Ok(checked.strict)
     }
+}
+
+/// An empty list of managed fields asks that all be forgotten, and would be left out as any empty list; one entry that
+/// says nothing means the same.
+fn keep_reset(object: &mut Object) {
+    let metadata = object.0.get_mut("metadata").and_then(serde_json::Value::as_object_mut);
+    let entries = metadata.and_then(|metadata| metadata.get_mut("managedFields"));
+    if let Some(serde_json::Value::Array(entries)) = entries
+        && entries.is_empty()
+    {
+        entries.push(serde_json::json!({}));
+    }
+}
+
+/// The types of all definitions, as server-side apply sees them.
+///
+/// # Errors
+/// [`LoadError`]; only a broken build has one.
+pub fn merge_types() -> Result<picoshift_structured_merge::Schema, LoadError> {
+    let definitions = serde_json::from_str(definitions()?)?;
+    Ok(picoshift_structured_merge::Schema::from_openapi(&definitions)?)
 }
 
 /// 400: a body of a known kind that cannot be decoded. `kind` and `version` are those of the body.

@@ -10,12 +10,15 @@ use picoshift_machinery::listener::{Limits, Listener};
 use picoshift_machinery::readiness::{Checks, Latch, Shown};
 use picoshift_machinery::tls::{ServingCertificate, server_config};
 
+use crate::audit::Audit;
 use crate::authn::Authenticator;
 use crate::authn::memberships::Memberships;
 use crate::authz::CachedAuthorizer;
 
 pub mod chain;
+pub mod debug;
 pub mod endpoints;
+pub mod flow_metrics;
 pub mod in_flight;
 pub mod long_running;
 pub mod metrics;
@@ -24,6 +27,8 @@ mod own_paths;
 mod planted;
 pub mod query;
 pub mod respond;
+mod response_headers;
+mod seen;
 pub mod version;
 
 pub use endpoints::{Endpoint, Endpoints};
@@ -81,6 +86,8 @@ pub struct Parts {
     pub checks: Checks,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// What is recorded of requests, if anything.
+    pub audit: Option<Arc<Audit>>,
 }
 
 /// Why a server did not come up.

@@ -1,7 +1,7 @@
 //! What strangers send, one function for each kind of it: the targets in `fuzz/` and the property tests below call the
 //! same. In: anything. Out: nothing; a panic, endless work or a broken promise is the finding.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use picoshift_machinery::media_type::{self, Answer};
@@ -9,6 +9,7 @@ use picoshift_machinery::peer::Subject;
 use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::selector::{FieldSelector, LabelSelector};
 use picoshift_machinery::{Object, protobuf};
+use picoshift_structured_merge::{FieldManager, FieldSet, Request};
 
 use crate::authn::request_header::named_user;
 use crate::decode;
@@ -20,10 +21,15 @@ use crate::registry::page::Continue;
 use crate::rest::patch::{self, ParsedPatch};
 use crate::rest::query::{self, Listing, Query, WriteKind};
 use crate::rest::strategic_patch;
-use crate::schema::{FieldValidation, Schemas};
+use crate::schema::{self, FieldValidation, Schemas};
 use crate::server::query::Query as ServerQuery;
 
 static SCHEMAS: LazyLock<Option<Schemas>> = LazyLock::new(|| Schemas::load().ok());
+static FIELDS: LazyLock<Option<FieldManager>> = LazyLock::new(|| {
+    let types = Arc::new(schema::merge_types().ok()?);
+    let kind = types.named(route::ROUTES.schema)?;
+    Some(FieldManager::new(types, kind, SCHEMAS.as_ref()?.empty(&route::ROUTES), ""))
+});
 
 /// Label and field selectors.
 pub fn selectors(text: &str) {
@@ -123,6 +129,37 @@ pub fn patches(bytes: &[u8]) {
         }
     }
     let _ = decode::decode_patch(bytes);
+}
+
+/// A configuration that is applied to a Route, and FieldsV1 that a client sends: whatever they are, the Route's managed
+/// fields read back as themselves, and who applied once can apply again.
+pub fn applies(bytes: &[u8]) {
+    let Some(fields) = &*FIELDS else { return };
+    let live = br#"{"apiVersion":"route.openshift.io/v1","kind":"Route","metadata":{"name":"r","uid":"u","labels":{"a":"b"},
+        "managedFields":[{"manager":"a","operation":"Apply","apiVersion":"route.openshift.io/v1","fieldsType":"FieldsV1",
+        "fieldsV1":{"f:spec":{"f:host":{},"f:alternateBackends":{".":{},"k:{\"kind\":\"Service\",\"name\":\"b\"}":{".":{}}}}}}]},
+        "spec":{"host":"h","to":{"kind":"Service","name":"x","weight":1},
+        "alternateBackends":[{"kind":"Service","name":"b","weight":2}]}}"#;
+    let Ok(live) = Object::from_slice(live) else { return };
+    let request = Request { manager: "a", now: "2026-01-01T00:00:00Z" };
+    if let Ok(config) = decode::decode_configuration(bytes) {
+        for force in [false, true] {
+            if let Ok(applied) = fields.apply(Some(&live), &config.value, request, force) {
+                let again = fields.apply(Some(&applied.object), &config.value, request, force);
+                assert!(again.is_ok(), "what was applied can be applied again: {again:?}");
+            }
+        }
+        let mut new = live.clone();
+        let entry = serde_json::json!({"manager": "b", "operation": "Update", "apiVersion": "route.openshift.io/v1",
+            "fieldsType": "FieldsV1", "fieldsV1": config.value});
+        new.set_metadata("managedFields", vec![entry]);
+        let _ = fields.update(Some(&live), &mut new, request);
+    }
+    if let Ok(value) = serde_json::from_slice(bytes)
+        && let Ok(set) = FieldSet::from_json(&value)
+    {
+        assert!(FieldSet::from_json(&set.to_json()).is_ok_and(|again| again == set));
+    }
 }
 
 /// A continue token: refused with 400, or one that reads back as itself.
@@ -241,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_schemas_are_there() {
-        assert!(SCHEMAS.is_some(), "else bodies would not be tried at all");
+        assert!(SCHEMAS.is_some() && FIELDS.is_some(), "else bodies would not be tried at all");
     }
 
     proptest! {
@@ -276,10 +313,24 @@ mod tests {
             body(&bytes);
             message(&bytes);
             patches(&bytes);
+            applies(&bytes);
             certificate(&bytes);
             front_proxy_headers(&bytes);
             registry_documents(&bytes);
             docker_config(&bytes);
+        }
+
+        #[test]
+        fn configurations(
+            spec in "(\"(host|path|to|port|tls|alternateBackends|nosuch)\":(null|1|\"a\"|\\[\\]|\\{\\}|\\[\\{\"name\":\"[ab]\",\"kind\":\"Service\"\\}\\]),){0,4}",
+            metadata in "(,\"(labels|finalizers|annotations|uid|managedFields)\":(null|\"a\"|\\[\"a/[ab]\"\\]|\\{\"a\":\"[bc]\"\\})){0,3}",
+            fields in "\\{(\"(f:[a-z]|v:1|v:\\\\\"a\\\\\"|k:[{}]|i:[0-9x]|\\.|[a-z]:)\":(\\{\\}|null|1|\\{\"f:a\":\\{\\}\\}),?){0,4}\\}",
+        ) {
+            let text = format!(
+                "{{\"apiVersion\":\"route.openshift.io/v1\",\"kind\":\"Route\",\"metadata\":{{\"name\":\"r\"{metadata}}},\"spec\":{{{spec}\"wildcardPolicy\":\"None\"}}}}"
+            );
+            applies(text.as_bytes());
+            applies(fields.as_bytes());
         }
 
         #[test]

@@ -31,7 +31,8 @@ async fn main() -> anyhow::Result<()> {
 
     let certificate = ServingCertificate::load(&args.tls_cert_file, &args.tls_private_key_file)?;
     let drain = Drain::new();
-    signals::follow(drain.clone(), Arc::clone(&certificate))?;
+    let hung_up = Arc::clone(&certificate);
+    signals::follow(drain.clone(), move || hung_up.look())?;
     let client = kube::Client::try_from(kube_config(&args).await?).context("cannot make a client")?;
 
     let checks = Checks::new();

@@ -143,8 +143,11 @@ func TestProtobufRoutes(t *testing.T) {
 	}
 	updated.Spec.To.Name = ""
 	updated.ResourceVersion = patched.ResourceVersion
+	// The spec stays; but who wrote it is noted, as by every server without reset fields.
 	if _, err = routes.UpdateStatus(t.Context(), updated, metav1.UpdateOptions{}); err != nil && !apierrors.IsForbidden(err) {
 		t.Fatalf("status: %v", err)
+	} else if err == nil && next(t, watcher).Type != watch.Modified {
+		t.Fatal("the status update is not seen")
 	}
 	if _, err = routes.Create(t.Context(), &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: "bad"}}, metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 		t.Fatalf("an invalid Route: %v", err)

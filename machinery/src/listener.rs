@@ -25,11 +25,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::activity::Activity;
+use self::stall::Stalling;
 use crate::body::Body;
 use crate::drain::Drain;
 use crate::peer::{Peer, PeerCertificate};
 
 mod activity;
+mod stall;
 
 /// Limits of a listener. `Default` gives the ones to use.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +47,14 @@ pub struct Limits {
     pub header_lines: usize,
     /// HTTP/2: bytes of a request's headers.
     pub header_list: u32,
-    /// HTTP/2: requests at a time on one connection. A watch holds one for minutes.
+    /// HTTP/2: requests at a time on one connection. A watch holds one for minutes. As many may be reset before they
+    /// have begun: a front proxy passes on what its clients do, and all of them pay when its connection is ended.
     pub streams: u32,
+    /// HTTP/2: bytes of a request's body that are taken before somebody reads them. A connection takes as many for each
+    /// of its requests, so that bodies nobody reads yet hold up no other.
+    pub body_window: u32,
+    /// The end of a connection whose client takes nothing of what is written to it for this long.
+    pub write: Duration,
     /// HTTP/2: the end of a connection on which nothing has gone on for this long, as upstream's. HTTP/1 has
     /// [`Limits::headers`].
     pub idle: Duration,
@@ -67,11 +75,22 @@ impl Default for Limits {
             header_lines: 1000,
             header_list: 256 * 1024,
             streams: 1000,
+            body_window: 64 * 1024,
+            write: Duration::from_secs(60),
             idle: Duration::from_secs(120),
             ping_after: Duration::from_secs(30),
             ping_timeout: Duration::from_secs(15),
             drain: Duration::from_secs(20),
         }
+    }
+}
+
+impl Limits {
+    /// Bytes of bodies that one connection takes before somebody reads them.
+    fn connection_window(&self) -> u32 {
+        // The most that the protocol knows.
+        const MOST: u32 = i32::MAX as u32;
+        self.body_window.saturating_mul(self.streams).min(MOST)
     }
 }
 
@@ -216,6 +235,7 @@ impl Accepted {
         let is_http2 = tls.alpn_protocol() == Some(b"h2");
         let certificate = tls.peer_certificates().map(<[_]>::to_vec).and_then(PeerCertificate::new);
         let connection = Arc::new(service.connected(Peer { address: self.address, certificate }));
+        let stream = Stalling::new(stream, self.limits.write);
         let result = if is_http2 {
             self.serve_http2(stream, service, connection).await
         } else {
@@ -228,7 +248,7 @@ impl Accepted {
 
     async fn serve_http2<S: Service>(
         &self,
-        stream: TlsStream<TcpStream>,
+        stream: Stalling<TlsStream<TcpStream>>,
         service: Arc<S>,
         state: Arc<S::Connection>,
     ) -> hyper::Result<()> {
@@ -236,6 +256,9 @@ impl Accepted {
         builder
             .timer(TokioTimer::new())
             .max_concurrent_streams(self.limits.streams)
+            .max_pending_accept_reset_streams(usize::try_from(self.limits.streams).ok())
+            .initial_stream_window_size(self.limits.body_window)
+            .initial_connection_window_size(self.limits.connection_window())
             .max_header_list_size(self.limits.header_list)
             .keep_alive_interval(self.limits.ping_after)
             .keep_alive_timeout(self.limits.ping_timeout);
@@ -261,7 +284,7 @@ impl Accepted {
 
     async fn serve_http1<S: Service>(
         &self,
-        stream: TlsStream<TcpStream>,
+        stream: Stalling<TlsStream<TcpStream>>,
         service: Arc<S>,
         state: Arc<S::Connection>,
     ) -> hyper::Result<()> {

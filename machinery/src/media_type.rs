@@ -111,18 +111,22 @@ pub fn negotiate(accept: Option<&str>, answer: Answer, tables: bool) -> Result<M
     accepted.ok_or_else(|| not_acceptable(answer))
 }
 
-/// The encoding of an answer that tells of an error, whatever was refused: what the header takes of the encodings of
-/// single objects in their own shape, else JSON for people to read.
+/// The encoding of an answer that tells of an error, which is negotiated anew (`responsewriters.ErrorNegotiated`): clauses
+/// that ask for another shape or for a version of the server are passed over. Where nothing is left, JSON for people to
+/// read.
 #[must_use]
 pub fn of_errors(accept: Option<&str>) -> MediaType {
     let header = match accept {
         None | Some("") => return MediaType::default(),
         Some(header) => header,
     };
-    let whole =
-        |clause: &Clause<'_>| clause.accepted(Answer::One, false).filter(|found| found.shape == Shape::Whole);
+    let whole = |clause: &&Clause<'_>| {
+        let any = |name| clause.parameter(name).is_some();
+        !any("as") && !any("g") && !any("v") && clause.parameter("sv").is_none_or(str::is_empty)
+    };
     let raw = MediaType { pretty: true, ..MediaType::default() };
-    parse(header).iter().find_map(whole).unwrap_or(raw)
+    let clauses = parse(header);
+    clauses.iter().filter(whole).find_map(|clause| clause.accepted(Answer::One, false)).unwrap_or(raw)
 }
 
 /// The router's check: is one of the types, without parameters, among those that are produced?
@@ -162,11 +166,15 @@ pub struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
+/// Clauses of an `Accept` header beyond these are not read: their order is no total one, which only a slow sort bears.
+const MOST_CLAUSES: usize = 100;
+
 /// Splits an `Accept` header into clauses in the order in which they are tried: by quality and precision, with the
 /// very comparison that upstream's parser sorts by.
 #[must_use]
 pub fn parse(header: &str) -> Vec<Clause<'_>> {
-    let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+    let mut clauses: Vec<Clause<'_>> =
+        header.split(',').filter_map(Clause::parse).take(MOST_CLAUSES).collect();
     for end in 1..clauses.len() {
         let mut at = end;
         while at > 0 && clauses[at].before(&clauses[at - 1]) {

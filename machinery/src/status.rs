@@ -1,6 +1,8 @@
 //! `metav1.Status`: what a client sees when something went wrong, with one constructor per reason and the texts of
 //! `k8s.io/apimachinery/pkg/api/errors`.
 
+use std::collections::HashSet;
+
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -168,16 +170,13 @@ impl Status {
     /// 422 with one cause per field; `kind` is the CamelCase kind.
     #[must_use]
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let mut texts: Vec<String> = Vec::new();
-        for text in errors.iter().map(ToString::to_string) {
-            // As upstream: the message says a thing once, the causes as often as it was found.
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        // As upstream: the message says a thing once, the causes as often as it was found.
+        let mut seen = HashSet::new();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).filter(|text| seen.insert(*text)).collect();
         let list = match texts.as_slice() {
             [] => "<nil>".to_owned(),
-            [one] => one.clone(),
+            [one] => (*one).to_owned(),
             many => format!("[{}]", many.join(", ")),
         };
         let message = format!("{} {} is invalid: {list}", qualified(kind, group), quote(name));
@@ -292,6 +291,15 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_says_each_of_many_things_once() {
+        let error = |n: usize| FieldError::required(format!("spec.f{:06}", n / 2), "");
+        let errors: Vec<FieldError> = (0..400_000).map(error).collect();
+        let status = Status::invalid("", "Route", "r", &errors);
+        assert_eq!(status.message.matches("spec.f").count(), 200_000);
+        assert_eq!(status.details.map(|details| details.causes.len()), Some(400_000));
+    }
 
     #[test]
     fn texts_are_upstreams() {

@@ -188,7 +188,7 @@ impl Parser<'_> {
             while !matches!(self.peek(), None | Some(b'"' | b'\\' | 0..=0x1f)) {
                 self.at += 1;
             }
-            out.push_str(&String::from_utf8_lossy(&self.bytes[start..self.at]));
+            push_text(&mut out, &self.bytes[start..self.at]);
             match self.peek() {
                 None => return Err(unexpected_end()),
                 Some(b'"') => {
@@ -247,6 +247,14 @@ impl Parser<'_> {
             self.at += 1;
         }
         Ok(code)
+    }
+}
+
+/// Appends bytes as text; each byte that is not UTF-8 becomes one U+FFFD.
+pub(crate) fn push_text(out: &mut String, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
 }
 

@@ -1,7 +1,11 @@
 //! [`Node`]: a parsed document before it is held against a schema. Unlike a JSON value it keeps members that appear
 //! twice, the order of members, and numbers as they were written.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Number, Value};
+
+use super::strict::StrictErrors;
 
 /// A parsed document.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,25 +53,37 @@ impl Node {
         }
     }
 
-    /// Collects `duplicate field "path"` for members that appear twice, at any depth.
-    pub fn duplicates(&self, path: &str, found: &mut Vec<String>) {
+    /// `duplicate field "path"` for members that appear twice, at any depth.
+    #[must_use]
+    pub fn duplicates(&self) -> Vec<String> {
+        let mut errors = StrictErrors::default();
+        self.find_duplicates(&mut errors);
+        errors.into_found()
+    }
+
+    fn find_duplicates(&self, errors: &mut StrictErrors) {
+        if errors.is_full() {
+            return;
+        }
         match self {
             Self::List(list) => {
                 for (at, item) in list.iter().enumerate() {
-                    item.duplicates(&format!("{path}[{at}]"), found);
+                    let length = errors.enter_item(at);
+                    item.find_duplicates(errors);
+                    errors.leave(length);
                 }
             }
             Self::Map(members) => {
-                let mut seen = std::collections::HashSet::new();
+                let mut seen = HashMap::new();
                 for (name, value) in members {
-                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    if !seen.insert(name.as_str()) {
-                        found.push(format!(
-                            "duplicate field {}",
-                            picoshift_machinery::field_error::quote(&path)
-                        ));
+                    let times = seen.entry(name.as_str()).or_insert(0_usize);
+                    *times += 1;
+                    if *times == 2 {
+                        errors.add("duplicate field", name);
                     }
-                    value.duplicates(&path, found);
+                    let length = errors.enter_name(name);
+                    value.find_duplicates(errors);
+                    errors.leave(length);
                 }
             }
             _ => {}

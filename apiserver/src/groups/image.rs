@@ -88,7 +88,7 @@ pub async fn start(ingredients: Ingredients) -> Result<Group, StoreError> {
         admission: Arc::clone(&admission),
         authorizer: Arc::clone(&authorizer),
     });
-    let imports = ImageStreamImports(Parts {
+    let imports = ImageStreamImports::new(Parts {
         access: Arc::clone(&access),
         streams: Arc::clone(&streams),
         authorizer,

@@ -19,6 +19,8 @@ mod validation;
 mod view;
 
 #[cfg(test)]
+mod apply_tests;
+#[cfg(test)]
 mod claims_tests;
 #[cfg(test)]
 mod recorded_tests;

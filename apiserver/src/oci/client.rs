@@ -1,5 +1,6 @@
 //! The client: what is trusted, how much of it there may be, and the two pools of connections.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use http_body_util::Empty;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::Mutex;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::dial::{self, Dialer};
 
@@ -27,10 +29,14 @@ pub struct Limits {
     pub config: usize,
     /// Bytes of one page of tags.
     pub tags: usize,
+    /// Bytes of all pages of tags together.
+    pub all_tags: usize,
     /// Pages of tags.
     pub tag_pages: usize,
     /// Requests that run at a time, over all registries.
     pub requests: usize,
+    /// Requests of one registry that run at a time.
+    pub requests_of_host: usize,
     /// Times that a request is tried again after a failure that may pass.
     pub retries: u32,
     /// Wait before the first retry; each further one waits twice as long.
@@ -47,8 +53,10 @@ impl Default for Limits {
             manifest: 4 << 20,
             config: 8 << 20,
             tags: 4 << 20,
+            all_tags: 8 << 20,
             tag_pages: 100,
             requests: 32,
+            requests_of_host: 4,
             retries: 2,
             backoff: Duration::from_millis(500),
             longest_wait: Duration::from_secs(20),
@@ -67,10 +75,21 @@ pub struct Trust {
 
 pub(super) type Connections = Pool<HttpsConnector<Dialer>, Empty<Bytes>>;
 
+/// Hosts whose room is kept while nobody asks them.
+const MAX_HOSTS: usize = 1_000;
+
+/// The right to send one request, given back when this is dropped.
+pub(super) struct Place<'a> {
+    _of_host: OwnedSemaphorePermit,
+    _of_all: SemaphorePermit<'a>,
+}
+
 /// A client of all registries; it keeps connections, and nothing of those who ask.
 pub struct Client {
     pub(super) limits: Limits,
-    pub(super) room: Semaphore,
+    room: Semaphore,
+    /// The room of each registry that is asked, and of some that were.
+    hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
     verified: Connections,
     unverified: Connections,
 }
@@ -95,7 +114,22 @@ impl Client {
         let verified = pool(dial::verified(roots)?, limits.connect);
         let unverified = pool(dial::unverified()?, limits.connect);
         let room = Semaphore::new(limits.requests);
-        Ok(Arc::new(Self { limits, room, verified, unverified }))
+        Ok(Arc::new(Self { limits, room, hosts: Mutex::default(), verified, unverified }))
+    }
+
+    /// A place for one request to `host`, as soon as there is one. A registry that is slow keeps those waiting who want
+    /// something of it, and nobody else.
+    pub(super) async fn place(&self, host: &str) -> Option<Place<'_>> {
+        let own = {
+            let mut hosts = self.hosts.lock();
+            if hosts.len() >= MAX_HOSTS {
+                hosts.retain(|_, room| Arc::strong_count(room) > 1);
+            }
+            let new = || Arc::new(Semaphore::new(self.limits.requests_of_host));
+            Arc::clone(hosts.entry(host.to_owned()).or_insert_with(new))
+        };
+        let of_host = own.acquire_owned().await.ok()?;
+        Some(Place { _of_host: of_host, _of_all: self.room.acquire().await.ok()? })
     }
 
     /// The connections for requests of this kind: an unverified one never serves a request that wants a verified one.

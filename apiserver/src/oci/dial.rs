@@ -62,9 +62,9 @@ async fn dial(uri: &Uri, time: Duration) -> Result<TcpStream, DialError> {
     };
     let mut first = None;
     for address in found {
-        if is_link_local(address.ip()) {
+        if is_metadata_service(address.ip()) {
             first.get_or_insert(DialError(format!(
-                "dial tcp {address}: no registry is on a link-local address"
+                "dial tcp {address}: no registry is on a link-local address or a metadata service's"
             )));
             continue;
         }
@@ -81,11 +81,21 @@ async fn dial(uri: &Uri, time: Duration) -> Result<TcpStream, DialError> {
     Err(first.unwrap_or_else(|| lookup("no such host")))
 }
 
-/// Where clouds keep the credentials of machines, and no registry is.
-fn is_link_local(address: IpAddr) -> bool {
+/// Where clouds keep the credentials of machines, and no registry is: link-local addresses, and those of Alibaba,
+/// Azure and Oracle, of Amazon and Google.
+fn is_metadata_service(address: IpAddr) -> bool {
     match address.to_canonical() {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
+        IpAddr::V4(address) => {
+            address.is_link_local()
+                || matches!(address.octets(), [100, 100, 100, 200] | [168, 63, 129, 16] | [192, 0, 0, 192])
+        }
+        IpAddr::V6(address) => {
+            address.is_unicast_link_local()
+                || matches!(
+                    address.segments(),
+                    [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254]
+                )
+        }
     }
 }
 

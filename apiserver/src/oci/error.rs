@@ -134,6 +134,11 @@ impl Error {
         matches!(self, Self::Refused { refusals, .. } if refusals.iter().any(|refusal| refusal.code == code))
     }
 
+    /// For content that nothing may be told of.
+    pub(super) fn unexpected_content() -> Self {
+        Self::Failed("the content is not what it should be".to_owned())
+    }
+
     /// The error as what became of a request.
     pub(super) fn of(self, method: &'static str, url: impl Into<String>) -> Self {
         Self::Request { method, url: url.into(), why: Box::new(self) }

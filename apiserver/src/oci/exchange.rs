@@ -45,29 +45,39 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// Whether another host answered than the one that was asked. It may be anything that this server can reach and
+    /// the caller cannot, so nothing of what it said is told.
+    pub(super) elsewhere: bool,
 }
 
 /// Asks. Any code is an answer.
 pub(super) async fn ask(client: &Client, ask: Ask<'_>) -> Result<Answer, Error> {
-    let first = ask.url.to_string();
+    // The query of a request for a token has the user of a pull secret in it.
+    let mut shown = without_query(&ask.url);
+    let host = ask.url.authority().cloned();
     // Waiting for others is not the registry's time.
-    let room = timeout_at(ask.deadline, client.room.acquire()).await;
-    let Ok(Ok(_place)) = room else { return Err(Error::Timeout(AWAITING).of("Get", first)) };
+    let room = timeout_at(ask.deadline, client.place(host.as_ref().map_or("", Authority::as_str))).await;
+    let Ok(Some(_place)) = room else { return Err(Error::Timeout(AWAITING).of("Get", shown)) };
     let end = ask.deadline.min(Instant::now() + client.limits.request);
-    let (limit, mut shown) = (ask.limit, first);
+    let limit = ask.limit;
     let answered = timeout_at(end, follow(client, ask, &mut shown)).await;
-    let response =
+    let (response, elsewhere) =
         answered.unwrap_or(Err(Error::Timeout(AWAITING))).map_err(|error| error.of("Get", &shown))?;
     let (parts, body) = response.into_parts();
     let limit = if parts.status.is_success() { limit } else { ERROR_BODY };
     let read = timeout_at(end, read(body, limit, parts.status)).await;
     let body = read.unwrap_or(Err(Error::Timeout(READING)))?;
-    Ok(Answer { status: parts.status, headers: parts.headers, body })
+    Ok(Answer { status: parts.status, headers: parts.headers, body, elsewhere })
 }
 
-/// Sends, as often as redirected. `shown` is left at what was asked last, without what is secret in it.
-async fn follow(client: &Client, ask: Ask<'_>, shown: &mut String) -> Result<Response<Incoming>, Error> {
-    let (mut url, mut authorization) = (ask.url, ask.authorization);
+/// Sends, as often as redirected; answers also whether another host was asked. `shown` is left at what was asked last,
+/// without what is secret in it.
+async fn follow(
+    client: &Client,
+    ask: Ask<'_>,
+    shown: &mut String,
+) -> Result<(Response<Incoming>, bool), Error> {
+    let (mut url, mut authorization, mut elsewhere) = (ask.url, ask.authorization, false);
     for _ in 0..=MAX_REDIRECTS {
         check(&url, ask.insecure)?;
         let mut request = Request::new(Empty::<Bytes>::new());
@@ -84,7 +94,7 @@ async fn follow(client: &Client, ask: Ask<'_>, shown: &mut String) -> Result<Res
         let sent = client.connections(ask.insecure).request(request).await;
         let response = sent.map_err(|error| dial::cause(&error))?;
         if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-            return Ok(response);
+            return Ok((response, elsewhere));
         }
         let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
         let Some(location) = location else {
@@ -96,6 +106,7 @@ async fn follow(client: &Client, ask: Ask<'_>, shown: &mut String) -> Result<Res
         if (next.scheme(), next.authority()) != (url.scheme(), url.authority()) {
             authorization = None;
         }
+        elsewhere |= next.authority() != url.authority();
         // A redirect to a store of blobs is signed: its query is as good as a password.
         *shown = without_query(&next);
         url = next;
@@ -183,7 +194,7 @@ impl Answer {
 
     fn failure(self) -> Error {
         let (status, retry_after) = (self.status, retry_after(&self.headers));
-        if !status.is_client_error() {
+        if !status.is_client_error() || self.elsewhere {
             return Error::UnexpectedStatus { status, retry_after };
         }
         let mut refusals = Vec::new();
@@ -210,6 +221,14 @@ impl Answer {
             }
         }
         Error::Refused { status, refusals, retry_after }
+    }
+
+    /// What is wrong with a body that is not the JSON that it should be.
+    pub(super) fn json_failure(&self, error: &serde_json::Error) -> Error {
+        if self.elsewhere {
+            return Error::unexpected_content();
+        }
+        Error::Failed(json_error(&self.body, error))
     }
 
     /// The errors that the body names.

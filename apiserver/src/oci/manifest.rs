@@ -1,18 +1,25 @@
 //! Manifests: docker's schema 2 and manifest lists, OCI's images and indexes.
 
+use std::marker::PhantomData;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::error::Error;
 
-/// Media type of docker's image manifests.
-const DOCKER_IMAGE: &str = "application/vnd.docker.distribution.manifest.v2+json";
-/// Media type of docker's manifest lists.
-const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-/// Media type of OCI's image manifests.
-const OCI_IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
-/// Media type of OCI's indexes.
-const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// Docker's manifest, schema 2.
+pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+/// Docker's list of manifests.
+pub const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+/// OCI's manifest.
+pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// OCI's index of manifests.
+pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// Entries that a manifest's list may have; an image has hardly more than a hundred layers.
+const MAX_ENTRIES: usize = 1_000;
+const TOO_MANY_ENTRIES: &str = "a list has more than 1000 entries";
 
 /// What is asked for, as the value of `Accept`.
 pub(super) const ACCEPT: &str = "application/vnd.docker.distribution.manifest.v2+json, \
@@ -99,7 +106,9 @@ struct Document {
     #[serde(deserialize_with = "nullable")]
     schema_version: i64,
     config: Option<Descriptor>,
+    #[serde(deserialize_with = "bounded")]
     layers: Option<Vec<Descriptor>>,
+    #[serde(deserialize_with = "bounded")]
     manifests: Option<Vec<ListEntry>>,
     fs_layers: Option<Value>,
 }
@@ -107,6 +116,42 @@ struct Document {
 /// Go reads `null` as the zero value.
 fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(reader: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(reader).map(Option::unwrap_or_default)
+}
+
+/// A list in a stranger's document: what is longer than [`MAX_ENTRIES`] is not read to its end.
+pub(crate) fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    reader: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    Ok(Option::<Bounded<T>>::deserialize(reader)?.map(|list| list.0))
+}
+
+struct Bounded<T>(Vec<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Bounded<T> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_seq(Entries(PhantomData)).map(Self)
+    }
+}
+
+struct Entries<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = list.next_element()? {
+            if entries.len() == MAX_ENTRIES {
+                return Err(A::Error::custom(TOO_MANY_ENTRIES));
+            }
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
 }
 
 impl Manifest {
@@ -120,14 +165,14 @@ impl Manifest {
             serde_json::from_slice(bytes).map_err(|error| Error::Failed(json_error(bytes, &error)))?;
         let named = document.media_type.as_str();
         match media_type(content_type, &document)? {
-            kind @ (DOCKER_IMAGE | OCI_IMAGE) => {
-                let (label, optional) = if kind == DOCKER_IMAGE {
+            kind @ (DOCKER_MANIFEST | OCI_MANIFEST) => {
+                let (label, optional) = if kind == DOCKER_MANIFEST {
                     ("mediaType in manifest", false)
                 } else {
                     ("if present, mediaType in manifest", true)
                 };
                 check(label, kind, named, optional)?;
-                if kind == OCI_IMAGE && document.manifests.is_some() {
+                if kind == OCI_MANIFEST && document.manifests.is_some() {
                     return Err(Error::Failed("ocimanifest: expected manifest but found index".to_owned()));
                 }
                 Ok(Self::Image(ImageManifest {
@@ -157,7 +202,7 @@ impl Manifest {
 fn media_type(content_type: &str, document: &Document) -> Result<&'static str, Error> {
     let plain = content_type.split(';').next().unwrap_or_default().trim();
     let known = |text: &str| {
-        [DOCKER_IMAGE, DOCKER_LIST, OCI_IMAGE, OCI_INDEX]
+        [DOCKER_MANIFEST, DOCKER_LIST, OCI_MANIFEST, OCI_INDEX]
             .into_iter()
             .find(|known| known.eq_ignore_ascii_case(text))
     };
@@ -168,7 +213,7 @@ fn media_type(content_type: &str, document: &Document) -> Result<&'static str, E
         return Err(Error::Failed("unsupported image manifest type: *schema1.SignedManifest".to_owned()));
     }
     if document.config.is_some() && document.manifests.is_none() {
-        Ok(OCI_IMAGE)
+        Ok(OCI_MANIFEST)
     } else if document.manifests.is_some() && document.config.is_none() {
         Ok(OCI_INDEX)
     } else {
@@ -184,7 +229,8 @@ fn check(label: &str, wanted: &str, found: &str, optional: bool) -> Result<(), E
     Err(Error::Failed(format!("{label} should be '{wanted}' not '{found}'")))
 }
 
-/// What Go says of the same bytes, for what users meet: a document that ends too early or is none at all.
+/// What Go says of the same bytes, for what users meet: a document that ends too early or is none at all. What else the
+/// document holds is not told.
 pub(crate) fn json_error(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -195,7 +241,11 @@ pub(crate) fn json_error(bytes: &[u8], error: &serde_json::Error) -> String {
             let shown = char::from(*byte).escape_default();
             format!("invalid character '{shown}' looking for beginning of value")
         }
-        _ => format!("json: {error}"),
+        _ if error.is_data() && error.to_string().starts_with(TOO_MANY_ENTRIES) => {
+            TOO_MANY_ENTRIES.to_owned()
+        }
+        // The error's own text shows what was found.
+        _ => format!("json: unexpected content at line {} column {}", error.line(), error.column()),
     }
 }
 
@@ -210,20 +260,20 @@ mod tests {
     #[test]
     fn the_answers_type_counts_and_the_document_must_agree() {
         let text = format!(
-            r#"{{"schemaVersion":2,"mediaType":"{DOCKER_IMAGE}","config":{{"digest":"d","size":1}},"layers":null}}"#
+            r#"{{"schemaVersion":2,"mediaType":"{DOCKER_MANIFEST}","config":{{"digest":"d","size":1}},"layers":null}}"#
         );
-        let Ok(Manifest::Image(image)) = Manifest::parse(DOCKER_IMAGE, text.as_bytes()) else {
+        let Ok(Manifest::Image(image)) = Manifest::parse(DOCKER_MANIFEST, text.as_bytes()) else {
             panic!("no image")
         };
         assert_eq!(image.config, Descriptor { media_type: String::new(), digest: "d".into(), size: 1 });
         assert!(image.layers.is_empty());
         assert_eq!(
-            failure(OCI_IMAGE, &text),
-            format!("if present, mediaType in manifest should be '{OCI_IMAGE}' not '{DOCKER_IMAGE}'")
+            failure(OCI_MANIFEST, &text),
+            format!("if present, mediaType in manifest should be '{OCI_MANIFEST}' not '{DOCKER_MANIFEST}'")
         );
         assert_eq!(
             failure(DOCKER_LIST, &text),
-            format!("mediaType in manifest list should be '{DOCKER_LIST}' not '{DOCKER_IMAGE}'")
+            format!("mediaType in manifest list should be '{DOCKER_LIST}' not '{DOCKER_MANIFEST}'")
         );
         assert_eq!(failure(OCI_INDEX, r#"{"config":{}}"#), "index: expected index but found manifest");
     }
@@ -242,8 +292,30 @@ mod tests {
     }
 
     #[test]
+    fn a_document_has_only_so_many_entries() {
+        let entries = |count: usize| vec!["{}"; count].join(",");
+        for field in ["layers", "manifests"] {
+            let kind = if field == "layers" { OCI_MANIFEST } else { OCI_INDEX };
+            let text = |count| format!("{{\"{field}\":[{}]}}", entries(count));
+            assert!(Manifest::parse(kind, text(1_000).as_bytes()).is_ok());
+            // It is not read on, whatever follows.
+            let endless = format!("{{\"{field}\":[{}", entries(1_002));
+            assert_eq!(failure(kind, &endless), "a list has more than 1000 entries");
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_not_in_the_text() {
+        for text in [r#"{"config":"s3cret"}"#, r#"{"layers":{"s3cret":1}}"#, r#"{"schemaVersion":"s3cret"}"#]
+        {
+            let text = failure(OCI_MANIFEST, text);
+            assert!(text.starts_with("json: unexpected content") && !text.contains("s3cret"), "{text}");
+        }
+    }
+
+    #[test]
     fn broken_documents_are_told_in_gos_words() {
-        assert_eq!(failure(OCI_IMAGE, r#"{"config":{"#), "unexpected end of JSON input");
-        assert_eq!(failure(OCI_IMAGE, "<html>"), "invalid character '<' looking for beginning of value");
+        assert_eq!(failure(OCI_MANIFEST, r#"{"config":{"#), "unexpected end of JSON input");
+        assert_eq!(failure(OCI_MANIFEST, "<html>"), "invalid character '<' looking for beginning of value");
     }
 }

@@ -17,7 +17,7 @@ use super::client::Client;
 use super::credentials::Credentials;
 use super::error::Error;
 use super::exchange::{Answer, Ask, ask, resolve};
-use super::manifest::{ACCEPT, json_error};
+use super::manifest::{ACCEPT, Manifest};
 use super::token::{Authorizer, LEAST_TOKEN_TIME};
 
 /// Where a repository is.
@@ -40,6 +40,19 @@ pub struct Fetched {
     pub content_type: String,
     /// Their digest, `sha256:…`.
     pub digest: String,
+    /// Whether another host gave them than the registry that was asked.
+    pub elsewhere: bool,
+}
+
+impl Fetched {
+    /// The document as a manifest.
+    ///
+    /// # Errors
+    /// As [`Manifest::parse`]; nothing of content from elsewhere is told.
+    pub fn parse(&self) -> Result<Manifest, Error> {
+        let parsed = Manifest::parse(&self.content_type, &self.bytes);
+        parsed.map_err(|error| if self.elsewhere { Error::unexpected_content() } else { error })
+    }
 }
 
 /// A registry that answered.
@@ -136,11 +149,15 @@ impl Repository {
         let limit = self.client.limits.tags;
         let base = self.endpoint().await?.base.clone();
         let mut url = self.url(&base, "tags/list")?;
-        let mut tags = Vec::new();
+        let (mut tags, mut bytes) = (Vec::new(), 0);
         for _ in 0..self.client.limits.tag_pages {
             let answer = self.asked(&url, "application/json", limit).await?;
-            let page: Page = serde_json::from_slice(&answer.body)
-                .map_err(|error| Error::Failed(json_error(&answer.body, &error)))?;
+            bytes += answer.body.len();
+            if bytes > self.client.limits.all_tags {
+                break;
+            }
+            let page: Page =
+                serde_json::from_slice(&answer.body).map_err(|error| answer.json_failure(&error))?;
             tags.extend(page.tags.unwrap_or_default());
             let link = answer.headers.get(LINK).and_then(|link| link.to_str().ok());
             let Some(link) = link.filter(|link| !link.is_empty()) else { return Ok(tags) };
@@ -158,8 +175,9 @@ impl Repository {
         let url = self.url(&base, what)?;
         let answer = self.asked(&url, accept, limit).await?;
         let content_type = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let digest = digest(&answer.body);
-        Ok(Fetched { content_type: content_type.unwrap_or_default().to_owned(), digest, bytes: answer.body })
+        let content_type = content_type.unwrap_or_default().to_owned();
+        let (digest, elsewhere) = (digest(&answer.body), answer.elsewhere);
+        Ok(Fetched { content_type, digest, elsewhere, bytes: answer.body })
     }
 
     fn url(&self, base: &str, what: &str) -> Result<Uri, Error> {

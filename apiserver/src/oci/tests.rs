@@ -1,107 +1,18 @@
-//! The client against a hostile registry: a server that sends exactly what a test wants.
+//! The client against a hostile registry.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::hostile::{Hostile, answer, ok};
 use super::repository::digest;
 use super::*;
-
-/// What is sent for a path, one after the other; the last one for ever.
-type Script = HashMap<String, Vec<String>>;
-
-struct Hostile {
-    address: SocketAddr,
-    /// Path and `Authorization` of each request.
-    seen: Arc<Mutex<Vec<(String, String)>>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Hostile {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Hostile {
-    async fn start(script: &[(&str, &[&str])]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let script: Script = script
-            .iter()
-            .map(|(path, answers)| ((*path).to_owned(), answers.iter().map(|a| (*a).to_owned()).collect()))
-            .collect();
-        let (script, log) = (Arc::new(Mutex::new(script)), Arc::clone(&seen));
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&script), Arc::clone(&log)));
-            }
-        });
-        Self { address, seen, task }
-    }
-
-    fn repository(&self, limits: Limits, credentials: Option<Credentials>) -> Repository {
-        let client = Client::new(&Trust::default(), limits).unwrap();
-        let location =
-            Location { registry: self.address.to_string(), path: "lab/app".into(), insecure: true };
-        Repository::new(client, location, credentials, Instant::now() + Duration::from_secs(60))
-    }
-
-    fn paths(&self) -> Vec<String> {
-        self.seen.lock().iter().map(|(path, _)| path.clone()).collect()
-    }
-}
-
-/// Reads one request, sends its answer as it is; a text that ends in `…` leaves the connection open.
-async fn serve(mut stream: TcpStream, script: Arc<Mutex<Script>>, seen: Arc<Mutex<Vec<(String, String)>>>) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        match stream.read_u8().await {
-            // A TLS greeting is answered as a plain server does.
-            Ok(0x16) if head.is_empty() => {
-                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-                return;
-            }
-            Ok(byte) => head.push(byte),
-            Err(_) => return,
-        }
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    let authorization =
-        head.lines().find_map(|line| line.strip_prefix("authorization: ")).unwrap_or_default().to_owned();
-    seen.lock().push((path.clone(), authorization));
-    let answer = {
-        let mut script = script.lock();
-        match script.get_mut(path.split('?').next().unwrap_or_default()) {
-            Some(answers) if answers.len() > 1 => answers.remove(0),
-            Some(answers) => answers[0].clone(),
-            None => ok(""),
-        }
-    };
-    let (text, hold) = answer.strip_suffix('…').map_or((answer.as_str(), false), |text| (text, true));
-    let _ = stream.write_all(text.as_bytes()).await;
-    if hold {
-        std::future::pending::<()>().await;
-    }
-}
-
-fn answer(code: &str, headers: &str, body: &str) -> String {
-    format!("HTTP/1.1 {code}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n{body}", body.len())
-}
-
-fn ok(body: &str) -> String {
-    answer("200 OK", "content-type: application/vnd.oci.image.manifest.v1+json\r\n", body)
-}
 
 fn quick() -> Limits {
     Limits { backoff: Duration::from_millis(1), request: Duration::from_secs(10), ..Limits::default() }
@@ -266,6 +177,88 @@ async fn errors_carry_no_secret() {
 }
 
 #[tokio::test]
+async fn a_token_server_that_is_away_does_not_show_whose_pull_secret_it_was() {
+    let gone = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let challenge = format!("www-authenticate: Bearer realm=\"http://{gone}/token\"\r\n");
+    let ping = answer("401 Unauthorized", &challenge, "");
+    let hostile = Hostile::start(&[("/v2/", &[&ping])]).await;
+    let repository = hostile.repository(quick(), Some(Credentials::new("robot$ci", "passw0rd")));
+    let error = repository.manifest("1").await.unwrap_err().to_string();
+    assert!(error.contains(&format!("Get \"http://{gone}/token\": dial tcp {gone}")), "{error}");
+    assert!(!error.contains("robot"), "{error}");
+}
+
+#[tokio::test]
+async fn no_metadata_service_is_asked() {
+    let services = [
+        "169.254.169.254",
+        "[fd00:ec2::254]",
+        "[fd20:ce::254]",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+    ];
+    for address in services {
+        let there = answer("302 Found", &format!("location: http://{address}/latest\r\n"), "");
+        let (error, _) = failure(&[&there], Limits { connect: Duration::from_millis(50), ..quick() }).await;
+        assert!(
+            error.to_string().ends_with("no registry is on a link-local address or a metadata service's"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_redirect_finds_inside_is_not_shown() {
+    let found = [
+        answer("403 Forbidden", "", "s3cret"),
+        answer("404 Not Found", "", r#"{"errors":[{"message":"s3cret"}]}"#),
+        answer(
+            "401 Unauthorized",
+            "www-authenticate: Bearer error=\"invalid_token\",error_description=\"s3cret\"\r\n",
+            "",
+        ),
+        ok("s3cret"),
+        ok(r#"{"mediaType":"s3cret"}"#),
+        ok(r#"{"config":"s3cret"}"#),
+        answer("200 OK", "content-type: s3cret\r\n", "{}"),
+    ];
+    for found in found {
+        let inside = Hostile::start(&[("/secret", &[&found])]).await;
+        let location = format!("location: http://{}/secret\r\n", inside.address);
+        let redirect = answer("307 Temporary Redirect", &location, "");
+        let list = "/v2/lab/app/tags/list";
+        let hostile = Hostile::start(&[(MANIFEST, &[&redirect]), (list, &[&redirect])]).await;
+        let repository = hostile.repository(quick(), None);
+        let error = match repository.manifest("1").await {
+            Ok(fetched) => fetched.parse().unwrap_err(),
+            Err(error) => error,
+        };
+        let unexpected = ["received unexpected HTTP status: 40", "the content is not what it should be"];
+        let text = error.to_string();
+        assert!(unexpected.iter().any(|start| text.starts_with(start)) && !text.contains("s3cret"), "{text}");
+        if let Err(error) = repository.tags().await {
+            let text = error.to_string();
+            assert!(
+                unexpected.iter().any(|start| text.starts_with(start)) && !text.contains("s3cret"),
+                "{text}"
+            );
+        }
+    }
+    // The address of tokens may be anything too.
+    for found in [answer("403 Forbidden", "", "s3cret"), answer("200 OK", "", "\"s3cret\"")] {
+        let inside = Hostile::start(&[("/secret", &[&found])]).await;
+        let challenge = format!("www-authenticate: Bearer realm=\"http://{}/secret\"\r\n", inside.address);
+        let hostile = Hostile::start(&[("/v2/", &[&answer("401 Unauthorized", &challenge, "")])]).await;
+        let error = hostile.repository(quick(), None).manifest("1").await.unwrap_err().to_string();
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn plain_http_is_for_the_insecure_only() {
     let hostile = Hostile::start(&[]).await;
     let client = Client::new(&Trust::default(), quick()).unwrap();
@@ -276,6 +269,33 @@ async fn plain_http_is_for_the_insecure_only() {
     let url = format!("https://{}/v2/", hostile.address);
     assert_eq!(error, format!("Get \"{url}\": http: server gave HTTP response to HTTPS client"));
     assert!(hostile.paths().is_empty());
+}
+
+#[tokio::test]
+async fn a_slow_registry_takes_no_place_of_another() {
+    let limits = Limits { requests: 3, requests_of_host: 2, ..quick() };
+    let client = Client::new(&Trust::default(), limits).unwrap();
+    let of = |hostile: &Hostile| {
+        let registry = hostile.address.to_string();
+        let location = Location { registry, path: "lab/app".into(), insecure: true };
+        Repository::new(Arc::clone(&client), location, None, Instant::now() + Duration::from_secs(60))
+    };
+    let (slow, quick) = (Hostile::start(&[(MANIFEST, &["…"])]).await, Hostile::start(&[]).await);
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let repository = of(&slow);
+            tokio::spawn(async move { repository.manifest("1").await })
+        })
+        .collect();
+    while slow.paths().iter().filter(|path| *path == MANIFEST).count() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // The slow one would hold all places for ten seconds.
+    let answered = tokio::time::timeout(Duration::from_secs(5), of(&quick).manifest("1")).await;
+    assert_eq!(&answered.unwrap().unwrap().bytes[..], b"");
+    for task in waiting {
+        task.abort();
+    }
 }
 
 #[tokio::test]
@@ -291,6 +311,10 @@ async fn tags_come_page_by_page() {
     let endless = Hostile::start(&[(list, &[&first])]).await;
     let repository = endless.repository(Limits { tag_pages: 3, ..quick() }, None);
     assert_eq!(repository.tags().await.unwrap_err().to_string(), "the registry has too many tags");
+    let repository =
+        endless.repository(Limits { all_tags: 2 * r#"{"tags":["a","b"]}"#.len(), ..quick() }, None);
+    assert_eq!(repository.tags().await.unwrap_err().to_string(), "the registry has too many tags");
+    assert_eq!(endless.paths().iter().filter(|path| path.starts_with(list)).count(), 6);
     let hostile = Hostile::start(&[(list, &[&away])]).await;
     let error = hostile.repository(quick(), None).tags().await.unwrap_err();
     assert_eq!(error.to_string(), "the link to the next tags leads elsewhere");

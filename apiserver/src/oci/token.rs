@@ -14,7 +14,6 @@ use super::client::Client;
 use super::credentials::Credentials;
 use super::error::Error;
 use super::exchange::{Ask, ask};
-use super::manifest::json_error;
 
 /// Bytes of a token server's answer.
 const MAX_ANSWER: usize = 256 << 10;
@@ -103,10 +102,16 @@ impl Authorizer<'_> {
                 deadline: self.deadline,
             },
         )
-        .await?
-        .success()?;
+        .await?;
+        // The registry chooses the address, which may be inside: of an answer only errors that are a registry's show.
+        let answer = answer.success().map_err(|error| match error {
+            Error::UnexpectedBody { status, retry_after, .. } => {
+                Error::UnexpectedStatus { status, retry_after }
+            }
+            other => other,
+        })?;
         let given: Given = serde_json::from_slice(&answer.body).map_err(|error| {
-            Error::Failed(format!("unable to decode token response: {}", json_error(&answer.body, &error)))
+            Error::Failed(format!("unable to decode token response: {}", answer.json_failure(&error)))
         })?;
         let time = given.time();
         let token = [given.access_token, given.token].into_iter().flatten().find(|token| !token.is_empty());

@@ -1,7 +1,7 @@
 //! The served state of one stored resource: every object encoded once, the events that watches replay, and a signal
 //! that wakes them. Fed by the store, in revision order, before a write is acknowledged.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -93,8 +93,9 @@ impl Cache {
         }
         state.since = subscription.since;
         state.applied = subscription.snapshot.revision;
-        for change in &subscription.history {
-            if let Some(event) = cache.event(change) {
+        let mut older = HashMap::new();
+        for change in subscription.history {
+            if let Some(event) = cache.event(&change, &state.tree, &mut older) {
                 push(&mut state, event);
             }
         }
@@ -176,11 +177,36 @@ impl Cache {
         Ok(Arc::new(Item::new(self.strategy.resource(), object, record.revision)))
     }
 
-    fn event(&self, change: &Change) -> Option<Event> {
-        let render = |record: &Option<Record>| record.as_ref().and_then(|r| self.render(r).ok());
-        let current = render(&change.current);
-        let previous = render(&change.previous);
+    /// The event of a change that was made before the start. Its items are those of the tree, or of the event before,
+    /// as they are for changes that are seen as they come: each is in memory once.
+    fn event(
+        &self,
+        change: &Change,
+        tree: &ItemTree,
+        older: &mut HashMap<Revision, Arc<Item>>,
+    ) -> Option<Event> {
+        let mut item_of = |record: &Record| {
+            let (namespace, name) = split_key(&record.key);
+            let newest = tree.get(namespace, name).filter(|item| item.revision == record.revision);
+            if let Some(known) = newest.or_else(|| older.get(&record.revision)) {
+                return Some(Arc::clone(known));
+            }
+            let item = self.render(record).ok()?;
+            older.insert(record.revision, Arc::clone(&item));
+            Some(item)
+        };
+        let current = change.current.as_ref().and_then(&mut item_of);
+        let previous = change.previous.as_ref().and_then(&mut item_of);
         self.pair(change, current, previous)
+    }
+
+    /// How many items the log holds that are not in the tree.
+    #[cfg(test)]
+    pub(super) fn items_of_the_log_alone(&self) -> usize {
+        let state = self.state.read();
+        let newest = |item: &Arc<Item>| state.tree.get(&item.namespace, &item.name);
+        let alone = |item: &&Arc<Item>| !newest(item).is_some_and(|newest| Arc::ptr_eq(newest, item));
+        state.log.iter().flat_map(|event| event.current.iter()).filter(alone).count()
     }
 
     fn pair(

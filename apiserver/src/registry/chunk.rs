@@ -1,8 +1,9 @@
-//! A run of neighbouring items whose list encoding is made once and kept: plain, and deflated.
+//! A run of neighbouring items. Its deflated list encoding is made once and kept; the plain one is copied together for
+//! each answer, since keeping it would hold every object in memory twice.
 
 use std::sync::{Arc, OnceLock};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use parking_lot::Mutex;
 
 use crate::gzip::Piece;
@@ -12,7 +13,6 @@ use crate::rest::Item;
 #[derive(Debug)]
 pub struct Chunk {
     items: Vec<Arc<Item>>,
-    joined: OnceLock<Bytes>,
     deflated: OnceLock<Piece>,
     /// What was asked of single namespaces, where the chunk holds several.
     parts: Mutex<Vec<Arc<Chunk>>>,
@@ -22,7 +22,7 @@ impl Chunk {
     /// A chunk of items, in order; never empty.
     #[must_use]
     pub fn new(items: Vec<Arc<Item>>) -> Self {
-        Self { items, joined: OnceLock::new(), deflated: OnceLock::new(), parts: Mutex::default() }
+        Self { items, deflated: OnceLock::new(), parts: Mutex::default() }
     }
 
     /// The items.
@@ -31,23 +31,18 @@ impl Chunk {
         &self.items
     }
 
-    /// Length of [`Chunk::joined`], without making it.
+    /// Length of what [`Chunk::join`] writes.
     #[must_use]
     pub fn joined_len(&self) -> usize {
         self.items.iter().map(|item| item.listed().len() + 2).sum::<usize>().saturating_sub(1)
     }
 
-    /// The items' bytes, joined by commas.
-    pub fn joined(&self) -> &Bytes {
-        self.joined.get_or_init(|| self.join())
-    }
-
-    /// [`Chunk::joined`], deflated: a piece of a gzip member. Clients that read gzip need the plain bytes no more, so
-    /// those are not kept for them.
+    /// What [`Chunk::join`] writes, deflated: a piece of a gzip member.
     pub fn deflated(&self) -> &Piece {
-        self.deflated.get_or_init(|| match self.joined.get() {
-            Some(joined) => Piece::deflate(joined),
-            None => Piece::deflate(&self.join()),
+        self.deflated.get_or_init(|| {
+            let mut plain = BytesMut::with_capacity(self.joined_len());
+            self.join(&mut plain);
+            Piece::deflate(&plain)
         })
     }
 
@@ -70,8 +65,8 @@ impl Chunk {
         Some(part)
     }
 
-    fn join(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(self.joined_len());
+    /// Writes the items' bytes, joined by commas.
+    pub fn join(&self, out: &mut BytesMut) {
         for (at, item) in self.items.iter().enumerate() {
             if at > 0 {
                 out.put_u8(b',');
@@ -79,6 +74,5 @@ impl Chunk {
             out.put_u8(b'{');
             out.put_slice(item.listed());
         }
-        out.freeze()
     }
 }

@@ -247,9 +247,11 @@ async fn equal_versions_are_equal_bytes_across_restarts() {
         .await
         .unwrap();
     let before = items(&fixture.list(&ListOptions::default()).await.unwrap());
+    assert_eq!(fixture.guests.cache.items_of_the_log_alone(), 1, "the first state of b");
     let fixture = fixture.restart().await;
     let after = items(&fixture.list(&ListOptions::default()).await.unwrap());
     assert_eq!(before.len(), 3);
+    assert_eq!(fixture.guests.cache.items_of_the_log_alone(), 1, "each state is in memory once");
     for (old, new) in before.iter().zip(&after) {
         assert_eq!((old.revision, &old.bytes), (new.revision, &new.bytes));
     }

@@ -8,11 +8,13 @@ use serde_json::Value;
 
 use super::Registry;
 use super::commit::{CommitError, Current, Intent, store_status};
+use super::fields::{self, Changed};
 use super::metadata;
 use crate::admission::{Operation, Review};
 use crate::object_meta;
+use crate::owner_references::{self, Stage};
 use crate::rest::query::{parse_revision, without_reason};
-use crate::rest::{Item, RequestContext, Updater, WriteOptions};
+use crate::rest::{Item, RequestContext, Updated, Updater, WriteOptions};
 use crate::store::Key;
 
 /// Names that are tried for `generateName` before the client is told.
@@ -29,6 +31,7 @@ impl Registry {
     ) -> Result<Arc<Item>, Status> {
         let generated = object.name().is_empty() && !object.generate_name().is_empty();
         self.strategy.set_defaults(&mut object);
+        self.track_new(&mut object, options);
         for _ in 0..NAME_TRIES {
             let mut candidate = object.clone();
             if generated {
@@ -36,7 +39,7 @@ impl Registry {
                 candidate.set_metadata("name", name);
             }
             let name = candidate.name().to_owned();
-            match self.create_named(cx, candidate, options).await {
+            match self.create_named(cx, candidate, None, options).await {
                 Err(status) if generated && status.is("AlreadyExists") => {
                     tracing::debug!(name, "a generated name is taken");
                 }
@@ -53,24 +56,35 @@ impl Registry {
         &self,
         cx: &RequestContext,
         mut object: Object,
+        applied: Option<&dyn Updater>,
         options: &WriteOptions,
     ) -> Result<Arc<Item>, Status> {
         let resource = self.strategy.resource();
         let namespace = cx.info.namespace.as_str();
-        let sent = object.resource_version().parse::<u64>().unwrap_or(0);
+        // An apply that creates says what is to be there, not what was.
+        let sent = match applied {
+            Some(_) => 0,
+            None => object.resource_version().parse::<u64>().unwrap_or(0),
+        };
+        let owners = fields::owners(&object);
         metadata::begin(&mut object, namespace, &uuid::Uuid::new_v4().to_string(), &metadata::now());
+        object.set_metadata("managedFields", owners);
         if self.strategy.counts_generation() {
             object.set_metadata("generation", 1);
         }
         self.admission
             .mutate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
             .await?;
+        owner_references::dedup(cx, &mut object, Stage::Admitted);
         self.strategy.prepare_create(cx, &mut object);
         let mut errors = object_meta::create(&object, resource.namespaced, self.strategy.name_rule());
         errors.extend(self.strategy.validate_create(cx, &mut object).await?);
         self.reject(&object, &errors)?;
         for warning in self.strategy.warnings(&object) {
             cx.warn(warning);
+        }
+        if let Some(applied) = applied {
+            applied.permit_creation().await?;
         }
         self.admission
             .validate(cx, &Review { operation: Operation::Create, object: &object, old: None, resource })
@@ -118,21 +132,46 @@ impl Registry {
         name: &str,
         updater: &dyn Updater,
         options: &WriteOptions,
-    ) -> Result<Arc<Item>, Status> {
+    ) -> Result<Updated, Status> {
         let key = self.key(&cx.info.namespace, name);
         for _ in 0..UPDATE_TRIES {
-            let current = self
-                .commit
-                .read(&key)
-                .map_err(|error| store_status(&error))?
-                .ok_or_else(|| self.not_found(name))?;
-            match self.update_once(cx, &key, &current, updater, options).await {
+            let attempt = match self.commit.read(&key).map_err(|error| store_status(&error))? {
+                Some(current) => {
+                    self.update_once(cx, &key, &current, updater, options).await.map(Updated::Changed)
+                }
+                None => self.apply_new(cx, name, updater, options).await.map(Updated::Created),
+            };
+            match attempt {
                 Err(Attempt::Conflict) => self.commit.settled().await,
                 Err(Attempt::Status(status)) => return Err(*status),
-                Ok(item) => return Ok(item),
+                Ok(updated) => return Ok(updated),
             }
         }
         Err(self.modified(name))
+    }
+
+    /// Creates what an apply is about and what is not there. Subresources create nothing.
+    async fn apply_new(
+        &self,
+        cx: &RequestContext,
+        name: &str,
+        updater: &dyn Updater,
+        options: &WriteOptions,
+    ) -> Result<Arc<Item>, Attempt> {
+        let strip = |object: &mut Object| self.strategy.strip(object);
+        let applied = if options.subresource.is_empty() { updater.apply(None, &strip) } else { None };
+        let mut object = applied.unwrap_or_else(|| Err(self.not_found(name)))?;
+        let version = object.resource_version();
+        if !version.is_empty() {
+            // It is read, though there is nothing to compare it with.
+            parse_revision(version).map_err(without_reason)?;
+        }
+        self.strategy.set_defaults(&mut object);
+        match self.create_named(cx, object, Some(updater), options).await {
+            // Somebody else made it meanwhile: it is applied to that.
+            Err(status) if status.is("AlreadyExists") => Err(Attempt::Conflict),
+            outcome => Ok(outcome?),
+        }
     }
 
     async fn update_once(
@@ -145,15 +184,12 @@ impl Registry {
     ) -> Result<Arc<Item>, Attempt> {
         let resource = self.strategy.resource();
         let old = &*self.strategy.folded(&current.stored);
-        let shown = Item::new(resource, self.strategy.present(&current.stored), current.record.revision);
-        let presented = shown.object().map_err(Status::internal)?;
-        let mut object = updater.update(&presented)?;
-        self.check_identity(&object, &presented, updater.replaces())?;
-        self.strategy.strip(&mut object);
-        self.strategy.set_defaults(&mut object);
+        let Changed { mut object, owners } = self.change(current, old, updater, options)?;
         metadata::carry_over(&mut object, old);
+        object.set_metadata("managedFields", owners);
         let review = Review { operation: Operation::Update, object: &object, old: Some(old), resource };
         self.admission.mutate(cx, &review).await?;
+        owner_references::dedup(cx, &mut object, Stage::Admitted);
         self.strategy.prepare_update(cx, &options.subresource, &mut object, old);
         if self.strategy.generation_changed(&object, old) {
             object.set_metadata("generation", old.generation().unwrap_or(0) + 1);
@@ -167,13 +203,15 @@ impl Registry {
         self.reject(&object, &errors)?;
         // It is the store's to say.
         object.set_metadata("resourceVersion", Value::Null);
+        fields::keep_times(&mut object, old);
         for warning in self.strategy.warnings(&object) {
             cx.warn(warning);
         }
         let review = Review { operation: Operation::Update, object: &object, old: Some(old), resource };
         self.admission.validate(cx, &review).await?;
         if object == *old {
-            return Ok(Arc::new(shown));
+            let shown = self.strategy.present(&current.stored);
+            return Ok(Arc::new(Item::new(resource, shown, current.record.revision)));
         }
         let finished = object.deletion_timestamp().is_some() && object.finalizers().is_empty();
         if finished && !options.dry_run {
@@ -192,7 +230,12 @@ impl Registry {
     }
 
     /// The checks of `rest.BeforeUpdate` and of the optimistic lock, in the order of upstream.
-    fn check_identity(&self, object: &Object, current: &Object, replaced: bool) -> Result<(), Status> {
+    pub(super) fn check_identity(
+        &self,
+        object: &Object,
+        current: &Object,
+        replaced: bool,
+    ) -> Result<(), Status> {
         let resource = self.strategy.resource();
         let (group, plural, name) = (resource.gvk.group, resource.plural, current.name());
         let uid = object.uid();

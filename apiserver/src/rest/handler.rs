@@ -10,16 +10,20 @@ use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::{Object, Status};
 
+use super::apply::{self, Application};
 use super::collector;
+use super::fields::{FieldManagers, Tracker, manager_of};
+use super::item::Item;
 use super::patch::{self, ParsedPatch, PatchUpdater, Replacement};
 use super::query::{self, Listing, Query, WriteKind};
 use super::respond::{self, Form};
-use super::storage::{Deleted, RequestContext, Storage, Updated, Updater};
+use super::storage::{Deleted, List, RequestContext, Storage, Updated, Updater};
 use super::strategic_patch;
 use super::stream;
 use super::warning;
+use crate::authz::Authorizer;
 use crate::decode::{self, MAX_BODY};
-use crate::object_meta;
+use crate::owner_references::{self, Stage};
 use crate::resource::Verb;
 use crate::schema::{FieldValidation, Schemas};
 use crate::server::Endpoint;
@@ -28,6 +32,8 @@ use crate::server::Endpoint;
 pub struct Handler {
     storage: Arc<dyn Storage>,
     schemas: Arc<Schemas>,
+    fields: FieldManagers,
+    authorizer: Arc<dyn Authorizer>,
 }
 
 /// A request's parts that the verbs read.
@@ -50,18 +56,23 @@ impl Endpoint for Handler {
         } else {
             self.form(&cx, &parts.headers, &query)
         };
-        let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
-        let pretty = media_type.pretty || query::pretty(&query, user_agent(&parts.headers));
-        let errors = Form { pretty, media_type, ..Form::default() };
+        let pretty = query::pretty(&query, user_agent(&parts.headers));
         let answer = match form {
             Ok(form) => {
                 let call = Call { storage: &self.storage, cx: &cx, headers: &parts.headers, query, form };
-                self.answer(&call, body).await
+                self.answer(&call, body).await.map_err(|status| (status, Some(form)))
             }
-            Err(status) => Err(status),
+            Err(status) => Err((status, None)),
         };
-        let mut response =
-            answer.unwrap_or_else(|status| respond::status(&status, status.http_code(), errors));
+        let mut response = answer.unwrap_or_else(|(status, form)| {
+            // What some resources answer in place of an object is no error.
+            let form = form.filter(|_| status.status == "Success").unwrap_or_else(|| {
+                let media_type = media_type::of_errors(text(&parts.headers, &header::ACCEPT));
+                let gzip = form.is_some_and(|form| form.gzip);
+                Form { pretty: media_type.pretty || pretty, media_type, gzip, ..Form::default() }
+            });
+            respond::status(&status, status.http_code(), form)
+        });
         warning::add(&cx.take_warnings(), response.headers_mut());
         response
     }
@@ -70,8 +81,24 @@ impl Endpoint for Handler {
 impl Handler {
     /// A handler of a resource.
     #[must_use]
-    pub fn new(storage: Arc<dyn Storage>, schemas: Arc<Schemas>) -> Self {
-        Self { storage, schemas }
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        schemas: Arc<Schemas>,
+        fields: FieldManagers,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self { storage, schemas, fields, authorizer }
+    }
+
+    /// Who is noted for a write: the manager that the client names, or the client.
+    fn tracker(&self, call: &Call<'_>, manager: String) -> Option<Tracker> {
+        let fields = self.fields.of(&call.cx.info.subresource)?;
+        let manager = if manager.is_empty() {
+            manager_of(user_agent(call.headers).unwrap_or_default())
+        } else {
+            manager
+        };
+        Some(Tracker::new(Arc::clone(fields), manager))
     }
 
     fn form(&self, cx: &RequestContext, headers: &HeaderMap, query: &Query<'_>) -> Result<Form, Status> {
@@ -154,7 +181,7 @@ impl Handler {
     async fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
         let options = query::get_options(&call.query)?;
         let item = call.storage.get(call.cx, &call.cx.info.name, &options).await?;
-        respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
+        self.item(call, &item, StatusCode::OK)
     }
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -162,7 +189,7 @@ impl Handler {
         let mut options = query::list_options(&call.query, resource, Listing::ByQuery)?;
         collector::hide(resource, &call.cx.user, &mut options);
         let list = call.storage.list(call.cx, &options).await?;
-        respond::list(&**call.storage, &self.schemas, list, call.form)
+        self.answer_list(call, list)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
@@ -180,9 +207,11 @@ impl Handler {
         let parameters = query::write_options(&call.query, WriteKind::Create)?;
         let mut object = self.object(call, body, parameters.field_validation).await?;
         check_namespace(call, &object)?;
-        drop_duplicate_owners(call, &mut object, "");
-        let item = call.storage.create(call.cx, object, &parameters.options).await?;
-        respond::item(&**call.storage, &self.schemas, &item, StatusCode::CREATED, call.form)
+        owner_references::dedup(call.cx, &mut object, Stage::Sent);
+        let tracker = self.tracker(call, parameters.field_manager);
+        let options = super::WriteOptions { tracker, ..parameters.options };
+        let item = call.storage.create(call.cx, object, &options).await?;
+        self.item(call, &item, StatusCode::CREATED)
     }
 
     async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -190,11 +219,37 @@ impl Handler {
         let parameters = query::write_options(&call.query, WriteKind::Update)?;
         let mut object = self.object(call, body, parameters.field_validation).await?;
         query::check_name(&object, &info.name, &info.namespace)?;
-        drop_duplicate_owners(call, &mut object, "");
-        self.write(call, &Replacement(object), parameters.options).await
+        owner_references::dedup(call.cx, &mut object, Stage::Sent);
+        let tracker = self.tracker(call, parameters.field_manager);
+        let options = super::WriteOptions { tracker, ..parameters.options };
+        self.write(call, &Replacement(object), options).await
+    }
+
+    async fn apply(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        let parameters = query::write_options(&call.query, WriteKind::Apply)?;
+        let bytes = decode::read_body(body, MAX_BODY).await?;
+        if let Some(audit) = &call.cx.audit {
+            audit.request_patch(&bytes);
+        }
+        let fields = self.fields.of(&call.cx.info.subresource).ok_or_else(Status::no_such_method)?;
+        let application = Application {
+            fields,
+            schemas: &self.schemas,
+            resource: call.storage.resource(),
+            cx: call.cx,
+            authorizer: &*self.authorizer,
+            config: decode::decode_configuration(&bytes)?,
+            manager: &parameters.field_manager,
+            force: parameters.force,
+            validation: parameters.field_validation,
+        };
+        self.write(call, &application, parameters.options).await
     }
 
     async fn patch(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
+        if apply::is_apply(call.headers) {
+            return self.apply(call, body).await;
+        }
         let parameters = query::write_options(&call.query, WriteKind::Patch)?;
         let bytes = decode::read_body(body, MAX_BODY).await?;
         let patch = match patch::parse(call.headers, &bytes) {
@@ -205,12 +260,15 @@ impl Handler {
             }
             parsed => parsed?,
         };
+        if let Some(audit) = &call.cx.audit {
+            audit.request_patch(&bytes);
+        }
         let strict = decode::decode_patch(&bytes)?.strict;
         let resource = call.storage.resource();
         let validation = parameters.field_validation;
         let apply = |patch: &ParsedPatch, current: &Object| {
             let strict = strict.clone();
-            let (mut object, warnings) = match patch {
+            let (object, warnings) = match patch {
                 ParsedPatch::Strategic(patch) => {
                     strategic_patch::apply(&self.schemas, resource, current, patch, strict, validation)?
                 }
@@ -223,10 +281,11 @@ impl Handler {
                 call.cx.warn(warning);
             }
             query::check_name(&object, &call.cx.info.name, &call.cx.info.namespace)?;
-            drop_duplicate_owners(call, &mut object, " after mutating admission happens");
             Ok(object)
         };
-        self.write(call, &PatchUpdater::new(patch, apply), parameters.options).await
+        let tracker = self.tracker(call, parameters.field_manager);
+        let options = super::WriteOptions { tracker, ..parameters.options };
+        self.write(call, &PatchUpdater::new(patch, apply), options).await
     }
 
     async fn write(
@@ -240,7 +299,7 @@ impl Handler {
             Updated::Changed(item) => (item, StatusCode::OK),
             Updated::Created(item) => (item, StatusCode::CREATED),
         };
-        respond::item(&**call.storage, &self.schemas, &item, code, call.form)
+        self.item(call, &item, code)
     }
 
     async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
@@ -248,15 +307,16 @@ impl Handler {
         if bytes.is_empty() {
             return query::delete_options(&call.query);
         }
+        if let Some(audit) = &call.cx.audit {
+            audit.request_options(&bytes);
+        }
         decode::decode_delete_options(&self.schemas, content_type(call.headers), &bytes)
     }
 
     async fn delete(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
         let options = self.delete_options(call, body).await?;
         match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
-            Deleted::Object(item) => {
-                respond::item(&**call.storage, &self.schemas, &item, StatusCode::OK, call.form)
-            }
+            Deleted::Object(item) => self.item(call, &item, StatusCode::OK),
             Deleted::Gone(details) => {
                 let status = Status::success(details);
                 Ok(respond::status(&status, StatusCode::OK, call.form))
@@ -268,7 +328,7 @@ impl Handler {
         let options = self.delete_options(call, body).await?;
         let list = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
         let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
-        respond::list(&**call.storage, &self.schemas, deleted, call.form)
+        self.answer_list(call, deleted)
     }
 
     async fn object(
@@ -284,7 +344,26 @@ impl Handler {
         for warning in decoded.warnings {
             call.cx.warn(warning);
         }
+        if let Some(audit) = &call.cx.audit {
+            audit.request_object(&decoded.object);
+        }
         Ok(decoded.object)
+    }
+
+    /// One object as the answer.
+    fn item(&self, call: &Call<'_>, item: &Item, code: StatusCode) -> Result<Response<Body>, Status> {
+        if let Some(audit) = call.cx.audit.as_ref().filter(|audit| audit.wants_response()) {
+            audit.response_object(&item.object().map_err(Status::internal)?);
+        }
+        respond::item(&**call.storage, &self.schemas, item, code, call.form)
+    }
+
+    /// A list as the answer.
+    fn answer_list(&self, call: &Call<'_>, list: List) -> Result<Response<Body>, Status> {
+        if let Some(audit) = call.cx.audit.as_ref().filter(|audit| audit.wants_response()) {
+            audit.response_list(call.storage.resource(), &list)?;
+        }
+        respond::list(&**call.storage, &self.schemas, list, call.form)
     }
 }
 
@@ -309,18 +388,6 @@ fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
         ));
     }
     Ok(())
-}
-
-/// Drops owners that are there twice and warns of them; `when` says when that was seen.
-fn drop_duplicate_owners(call: &Call<'_>, object: &mut Object, when: &str) {
-    let duplicates = object_meta::drop_duplicate_owners(object);
-    if !duplicates.is_empty() {
-        call.cx.warn(format!(
-            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, \
-             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
-            duplicates.join(", ")
-        ));
-    }
 }
 
 /// Whether a request is for one object: a selector by name puts a name into requests of collections too.

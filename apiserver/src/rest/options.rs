@@ -1,7 +1,10 @@
 //! Options of requests, parsed and checked.
 
+use picoshift_machinery::Object;
 use picoshift_machinery::selector::{FieldSelector, LabelSelector};
+use serde_json::Value;
 
+use super::fields::Tracker;
 use crate::store::Revision;
 
 /// Options of a get.
@@ -59,6 +62,28 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Subresource that is written (`status`), empty for the object itself.
     pub subresource: String,
+    /// Notes in `managedFields` who writes; `None` for writes of our own, which own nothing.
+    pub tracker: Option<Tracker>,
+}
+
+impl WriteOptions {
+    /// Sets an object's `managedFields`: `live` is what it was made of, `None` for a new one. A write that nobody is
+    /// noted for leaves them as they are.
+    pub fn track(&self, live: Option<&Object>, object: &mut Object) {
+        match &self.tracker {
+            Some(tracker) => tracker.track(live, object),
+            None => {
+                let kept = live.and_then(|live| live.at(&["metadata", "managedFields"])).cloned();
+                object.set_metadata("managedFields", kept.unwrap_or(Value::Null));
+            }
+        }
+    }
+
+    /// The same write, of another object than the client's: nobody is noted for it.
+    #[must_use]
+    pub fn untracked(&self) -> Self {
+        Self { tracker: None, ..self.clone() }
+    }
 }
 
 /// `propagationPolicy` of a delete.

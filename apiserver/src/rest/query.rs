@@ -16,6 +16,7 @@ use crate::store::Revision;
 
 pub use delete::delete_options;
 pub use list::{Listing, list_options};
+pub(crate) use write::{MAX_MANAGER, check_manager, is_printable};
 pub use write::{WriteKind, WriteParameters, write_options};
 
 /// The parameters of a URL, in their order.

@@ -20,8 +20,8 @@ use crate::gzip::{self, Piece};
 use crate::registry::chunk::Chunk;
 use crate::schema::Schemas;
 
-/// Answers of this size and more are compressed for clients that can read it, as kube-apiserver does.
-const COMPRESS_FROM: usize = 128 << 10;
+/// Answers larger than this are compressed for clients that can read it, to whatever verb, as kube-apiserver does.
+const PLAIN_UP_TO: usize = 128 << 10;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -196,20 +196,31 @@ fn plain_list(storage: &dyn Storage, list: List, gzip: bool) -> Response<Body> {
         Items::Picked(items) => vec![Arc::new(Chunk::new(items))],
     };
     let length = head.len() + chunks.iter().map(|chunk| chunk.joined_len() + 1).sum::<usize>() + 2;
-    if gzip && length >= COMPRESS_FROM {
+    if gzip && length > PLAIN_UP_TO {
         return compressed_list(&head, &chunks);
     }
     let length = length + usize::from(chunks.is_empty());
     let response = with_type(StatusCode::OK, JSON).header(header::CONTENT_LENGTH, length);
-    let mut parts = vec![Bytes::from(head)];
-    for (at, chunk) in chunks.iter().enumerate() {
-        if at > 0 {
-            parts.push(Bytes::from_static(b","));
+    finish(response, body::stream(stream::iter(joined(head, chunks))))
+}
+
+/// A list's bytes, a chunk at a time, each when the client has room for it.
+fn joined(head: String, chunks: Vec<Arc<Chunk>>) -> impl Iterator<Item = Bytes> + Send {
+    const TAIL: &[u8] = b"]}\n";
+    let last = chunks.len().saturating_sub(1);
+    (0..=last).map(move |at| {
+        let start = if at == 0 { head.as_bytes() } else { b"," };
+        let length = chunks.get(at).map_or(0, |chunk| chunk.joined_len());
+        let mut out = BytesMut::with_capacity(start.len() + length + TAIL.len());
+        out.put_slice(start);
+        if let Some(chunk) = chunks.get(at) {
+            chunk.join(&mut out);
         }
-        parts.push(chunk.joined().clone());
-    }
-    parts.push(Bytes::from_static(b"]}\n"));
-    finish(response, body::stream(stream::iter(coalesce(parts))))
+        if at == last {
+            out.put_slice(TAIL);
+        }
+        out.freeze()
+    })
 }
 
 fn compressed_list(head: &str, chunks: &[Arc<Chunk>]) -> Response<Body> {
@@ -252,13 +263,14 @@ fn coalesce(parts: Vec<Bytes>) -> Vec<Bytes> {
     out
 }
 
-/// A status, successful or not, in the negotiated encoding.
+/// A status, successful or not, in the negotiated encoding. The answer carries it along, for the audit.
 #[must_use]
 pub fn status(status: &Status, code: StatusCode, form: Form) -> Response<Body> {
     let mut response = match form.media_type.encoding {
         Encoding::Protobuf => protobuf_answer(code, protobuf::status(status), form),
         Encoding::Json | Encoding::Yaml => encoded(code, &wrap(status.to_value()), form),
     };
+    response.extensions_mut().insert(Arc::new(status.clone()));
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
@@ -300,7 +312,7 @@ fn newline_after(mut bytes: Vec<u8>) -> Bytes {
 
 fn bytes(code: StatusCode, content_type: HeaderValue, content: Bytes, gzip: bool) -> Response<Body> {
     let response = with_type(code, content_type);
-    if gzip && content.len() >= COMPRESS_FROM {
+    if gzip && content.len() > PLAIN_UP_TO {
         let piece = Piece::deflate(&content);
         let member = gzip::member([&piece]).concat();
         let response = response

@@ -1,6 +1,5 @@
 //! [`Storage`]: what a resource must answer for the verbs that it advertises.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,6 +12,8 @@ use serde_json::Value;
 
 use super::item::Item;
 use super::options::{DeleteOptions, GetOptions, ListOptions, WriteOptions};
+use super::warning::Warnings;
+use crate::audit::Record;
 use crate::registry::chunk::Chunk;
 use crate::resource::{Resource, Verb};
 use crate::store::Revision;
@@ -25,15 +26,17 @@ pub struct RequestContext {
     pub carried: Arc<UserInfo>,
     /// What the path says.
     pub info: RequestInfo,
+    /// What the audit log is to say of it, if anything.
+    pub audit: Option<Arc<Record>>,
     /// Warnings for the answer's `Warning` headers.
-    warnings: Mutex<VecDeque<String>>,
+    warnings: Mutex<Warnings>,
 }
 
 impl RequestContext {
     /// A context without warnings.
     #[must_use]
     pub fn new(user: Arc<UserInfo>, info: RequestInfo) -> Self {
-        Self { carried: Arc::clone(&user), user, info, warnings: Mutex::default() }
+        Self { carried: Arc::clone(&user), user, info, audit: None, warnings: Mutex::default() }
     }
 
     /// The same, where the request came without some of the user's groups.
@@ -42,18 +45,20 @@ impl RequestContext {
         Self { carried, ..self }
     }
 
-    /// Adds a warning, once.
+    /// The same, with its record.
+    #[must_use]
+    pub fn audited(self, audit: Option<Arc<Record>>) -> Self {
+        Self { audit, ..self }
+    }
+
+    /// Adds a warning, once; none once there are more than an answer can carry.
     pub fn warn(&self, text: impl Into<String>) {
-        let text = text.into();
-        let mut warnings = self.warnings.lock();
-        if !warnings.contains(&text) {
-            warnings.push_back(text);
-        }
+        self.warnings.lock().add(text.into());
     }
 
     /// Takes the warnings.
     pub fn take_warnings(&self) -> Vec<String> {
-        self.warnings.lock().drain(..).collect()
+        self.warnings.lock().take()
     }
 }
 
@@ -112,12 +117,28 @@ pub type Watch = BoxStream<'static, Vec<WatchEvent>>;
 
 /// Makes the new object out of the current one: a replacement or a patch. Called again when another write came in
 /// between.
+#[async_trait]
 pub trait Updater: Send + Sync {
     /// `current` as clients see it.
     ///
     /// # Errors
     /// What the client sees.
     fn update(&self, current: &Object) -> Result<Object, Status>;
+
+    /// For an apply: what it makes of the object as it is stored, or of none, with the `managedFields` it has then.
+    /// `strip` takes computed parts out of what the client sent. `None` for all else, which [`Self::update`] makes.
+    fn apply(&self, stored: Option<&Object>, strip: &dyn Fn(&mut Object)) -> Option<Result<Object, Status>> {
+        let _ = (stored, strip);
+        None
+    }
+
+    /// Asks whether the caller may create, for an update that creates.
+    ///
+    /// # Errors
+    /// 403.
+    async fn permit_creation(&self) -> Result<(), Status> {
+        Ok(())
+    }
 
     /// Whether a conflict with another write may be retried: for patches that name no resourceVersion.
     fn retries(&self) -> bool;

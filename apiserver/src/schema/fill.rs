@@ -3,14 +3,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use picoshift_machinery::field_error::quote;
 use serde_json::{Map, Number, Value};
 
 use super::{Field, Kind, Mismatch, Schemas, Type, time};
 use crate::decode::node::{Node, number};
-
-/// Strict errors beyond these are not told.
-const MAX_STRICT: usize = 100;
+use crate::decode::strict::StrictErrors;
 
 /// Decodes `document` into the struct `root`, which Go prints as `go`. Answers what was set, and strict errors.
 pub(super) fn fill(
@@ -20,8 +17,13 @@ pub(super) fn fill(
     document: Node,
     strict: bool,
 ) -> Result<(Map<String, Value>, Vec<String>), Mismatch> {
-    let mut filler =
-        Filler { schemas, at: None, fields: Vec::new(), error: None, strict: strict.then(Strict::default) };
+    let mut filler = Filler {
+        schemas,
+        at: None,
+        fields: Vec::new(),
+        error: None,
+        strict: strict.then(StrictErrors::default),
+    };
     let mut slot = Value::Null;
     let r#type = Type { go: go.into(), kind: Kind::Struct(root), wrapped: false };
     filler.value(&r#type, document, &mut slot).map_err(|Abort(why)| Mismatch(why))?;
@@ -32,18 +34,11 @@ pub(super) fn fill(
         Value::Object(map) => map,
         _ => Map::new(),
     };
-    Ok((map, filler.strict.map(|s| s.found).unwrap_or_default()))
+    Ok((map, filler.strict.map(StrictErrors::into_found).unwrap_or_default()))
 }
 
 /// An error of a type that decodes itself: nothing more is read.
 struct Abort(String);
-
-/// Unknown and repeated fields.
-#[derive(Default)]
-struct Strict {
-    path: String,
-    found: Vec<String>,
-}
 
 struct Filler<'s> {
     schemas: &'s Schemas,
@@ -52,7 +47,8 @@ struct Filler<'s> {
     /// Names of the fields that lead here; indexes of lists and keys of maps are not among them, as in Go.
     fields: Vec<&'s str>,
     error: Option<String>,
-    strict: Option<Strict>,
+    /// Unknown and repeated fields, where they are asked for.
+    strict: Option<StrictErrors>,
 }
 
 impl<'s> Filler<'s> {
@@ -212,34 +208,22 @@ impl<'s> Filler<'s> {
     }
 
     fn strict_error(&mut self, what: &str, name: &str) {
-        let Some(strict) = &mut self.strict else { return };
-        let path = format!("{}.{name}", strict.path);
-        let text = format!("{what} {}", quote(path.trim_start_matches('.')));
-        if strict.found.len() < MAX_STRICT && !strict.found.contains(&text) {
-            strict.found.push(text);
+        if let Some(strict) = &mut self.strict {
+            strict.add(what, name);
         }
     }
 
-    /// Lengthens the path of strict errors by a member; answers the length to go back to.
     fn enter_name(&mut self, name: &str) -> usize {
-        let Some(strict) = &mut self.strict else { return 0 };
-        let length = strict.path.len();
-        strict.path.push('.');
-        strict.path.push_str(name);
-        length
+        self.strict.as_mut().map_or(0, |strict| strict.enter_name(name))
     }
 
-    /// As [`Self::enter_name`], for an item of a list.
     fn enter_item(&mut self, at: usize) -> usize {
-        let Some(strict) = &mut self.strict else { return 0 };
-        let length = strict.path.len();
-        strict.path.push_str(&format!("[{at}]"));
-        length
+        self.strict.as_mut().map_or(0, |strict| strict.enter_item(at))
     }
 
     fn leave(&mut self, length: usize) {
         if let Some(strict) = &mut self.strict {
-            strict.path.truncate(length);
+            strict.leave(length);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From JSON to a Go struct without a text in between, as a server does after a strategic merge patch: what fits, and the
+//! From JSON to a Go struct without a text in between, as a server does after a strategic merge patch or an apply: what fits, and the
 //! errors, are not quite those of a JSON decoder (`k8s.io/apimachinery/pkg/runtime/converter.go`).
 
 use base64::Engine;
@@ -102,6 +102,10 @@ impl Converter<'_> {
             }
             (Kind::Time, other) => return Err(unmarshal(other, "string")),
             (Kind::IntOrString, other) => {
+                // It goes through JSON, where a whole float is written as an integer is.
+                if let Some(whole) = other.as_f64().filter(|float| other.is_f64() && is_whole(*float)) {
+                    *other = integer(whole).into();
+                }
                 if other.as_i64().is_none_or(|n| i32::try_from(n).is_err()) {
                     return Err(unmarshal(other, "int32"));
                 }
@@ -150,6 +154,11 @@ fn scalar(r#type: &Type, value: &mut Value) -> Result<(), String> {
         _ => return Err(format!("unrecognized type: {unrecognized}")),
     }
     Ok(())
+}
+
+/// Whether a float is an integer that an `i64` holds.
+fn is_whole(float: f64) -> bool {
+    float.trunc() == float && float.abs() < 9_223_372_036_854_775_808.0
 }
 
 /// What processors make of a float that no integer holds is the smallest one; Rust would take the nearest.

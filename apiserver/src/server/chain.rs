@@ -7,30 +7,33 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use http::header::{ACCEPT, CACHE_CONTROL};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::header::ACCEPT;
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
+use picoshift_machinery::Status;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::drain::Drain;
 use picoshift_machinery::listener::Service;
 use picoshift_machinery::peer::Peer;
 use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::user_info::MASTERS;
-use picoshift_machinery::{Status, UserInfo};
 use tokio::time::timeout;
 
-use super::in_flight::{InFlight, Kind, Place};
-use super::long_running::{IMPORT_TIME, is_import, until_drained};
-use super::metrics::Target;
+use super::in_flight::{InFlight, Kind, Place, Refused as NoPlace};
+use super::long_running::{Held, IMPORT_TIME, is_import, until_drained};
 use super::query::Query;
-use super::{Parts, own_paths, respond};
+use super::seen::{Seen, request_line};
+use super::{Parts, own_paths, respond, response_headers};
+use crate::authn::Method::Impersonation as Impersonated;
+use crate::authn::attempted;
 use crate::authn::impersonation::{Refused, impersonate};
 use crate::authn::{Connection, Identity};
 use crate::authz::{Attributes, Decision, forbidden, projects_webhook};
 use crate::rest::RequestContext;
 
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+/// The part of a request's time for which it may wait for its turn, as upstream's.
+const WAITING_PART: u32 = 4;
 
 /// The way of a request.
 pub struct Chain {
@@ -39,19 +42,6 @@ pub struct Chain {
     request_time: Duration,
     drain: Drain,
 }
-
-/// What is learned about a request on its way, for the log and the counters.
-#[derive(Default)]
-struct Seen {
-    target: Target,
-    watch: bool,
-    /// Whether it may last longer than other requests: a watch, or an import that waits for registries.
-    long: bool,
-    user: Option<Arc<UserInfo>>,
-}
-
-/// There is no place for a request.
-struct Full;
 
 impl Chain {
     /// A chain of `parts`.
@@ -86,14 +76,16 @@ impl Chain {
         let time = match query.time() {
             Ok(_) if seen.long => IMPORT_TIME,
             Ok(asked) => asked.map_or(self.request_time, |asked| asked.min(self.request_time)),
-            Err(why) => return respond::status(&Status::bad_request(why)),
-        };
-        match timeout(time, self.admitted(connection, request, info, seen)).await {
-            Ok(response) => response,
-            Err(_) => {
-                respond::status(&Status::timeout("request did not complete within the allotted timeout", 0))
+            Err(why) => {
+                let headers = request.headers();
+                let (audit, head) = (self.parts.audit.as_deref(), (headers, request.uri()));
+                seen.refused(audit, head, &connection.peer, &info, (400, &why));
+                return respond::negotiated(&Status::bad_request(why), headers.get(ACCEPT));
             }
-        }
+        };
+        seen.patience = time / WAITING_PART;
+        let answer = timeout(time, self.admitted(connection, request, info, seen)).await;
+        answer.unwrap_or_else(|_| respond::timed_out())
     }
 
     /// From authentication on.
@@ -107,14 +99,19 @@ impl Chain {
         let accept = request.headers().get(ACCEPT).cloned();
         let identity = self.parts.authenticator.authenticate(connection, request.headers()).await;
         self.parts.metrics.authenticated(identity.is_ok());
+        let audit = self.parts.audit.as_deref();
+        let head = (request.headers(), request.uri());
         let Ok(identity) = identity else {
+            let attempted = attempted(request.headers(), &connection.peer);
+            seen.refused(audit, head, &connection.peer, &info, (401, &attempted));
             return respond::negotiated(&Status::unauthorized(), accept.as_ref());
         };
         seen.user = Some(Arc::clone(&identity.user));
         let authorizer = &self.parts.authorizer;
-        let uri = request.uri().clone();
         let memberships = &self.parts.memberships;
         let caller = memberships.join(&identity);
+        seen.begin(audit, head, &connection.peer, &info, &caller.user);
+        let uri = request.uri().clone();
         let (identity, carried) =
             match impersonate(Arc::clone(&caller), request.headers_mut(), &**authorizer).await {
                 Ok(same) if Arc::ptr_eq(&same, &caller) => (caller, Arc::clone(&identity.user)),
@@ -122,13 +119,20 @@ impl Chain {
                 Err(Refused::Forbidden(status)) => return respond::forbidden(&status, accept.as_ref()),
                 Err(Refused::Malformed(why)) => return respond::internal_error(request_line(&uri), &why),
             };
-        let Ok(place) = self.place(&identity, &info, seen.long) else {
+        if identity.method == Impersonated
+            && let Some(record) = &seen.record
+        {
+            record.impersonated(&identity.user);
+        }
+        let Ok(place) = self.place(&identity, &info, seen).await else {
             return respond::too_many_requests();
         };
         if !info.is_resource && info.path == projects_webhook::PATH {
             return self.project_review(&identity, &info, request).await;
         }
-        match authorizer.authorize_request(&identity, &info).await {
+        let decision = authorizer.authorize_request(&identity, &info).await;
+        seen.decided(&decision);
+        match decision {
             Ok(Decision::Allow) => {}
             Ok(Decision::Deny { reason }) => {
                 let attributes = Attributes::from(&info);
@@ -139,29 +143,42 @@ impl Chain {
         }
         self.parts.authenticator.strip(request.headers_mut());
         let cx = RequestContext::new(Arc::clone(&identity.user), info).carrying(carried);
+        let cx = cx.audited(seen.record.clone());
         let response = self.dispatch(cx, request).await;
         if seen.watch && response.status() == StatusCode::OK {
-            return response.map(|body| until_drained(body, &self.drain, place));
+            let held = Held { _place: place, _record: seen.record.clone() };
+            let panics = self.parts.metrics.panics.clone();
+            return response.map(|body| until_drained(body, &self.drain, held, panics));
         }
         response
     }
 
-    /// A place among the running requests, or 429. Members of `system:masters` are never turned away.
-    fn place(&self, identity: &Identity, info: &RequestInfo, long: bool) -> Result<Option<Place>, Full> {
+    /// A place among the running requests, or 429. Members of `system:masters` are never turned away, and neither is
+    /// who asks for their permissions on behalf of kube-apiserver: others wait for that answer.
+    async fn place(
+        &self,
+        identity: &Identity,
+        info: &RequestInfo,
+        seen: &Seen,
+    ) -> Result<Option<Place>, NoPlace> {
         if !info.is_resource && own_paths::PROBES.iter().any(|probe| info.path.starts_with(probe)) {
             return Ok(None);
         }
         let kind = match info.verb.as_str() {
-            _ if long => Kind::LongRunning,
+            _ if seen.long => Kind::LongRunning,
             "get" | "list" | "head" | "options" => Kind::ReadOnly,
             _ => Kind::Mutating,
         };
-        let place = self.in_flight.enter(kind, identity.user.in_group(MASTERS));
-        if place.is_none() {
+        let user = &identity.user;
+        let must = user.in_group(MASTERS)
+            || (!info.is_resource
+                && info.path == projects_webhook::PATH
+                && user.name == projects_webhook::CLIENT);
+        let place = self.in_flight.enter(kind, &user.name, must, seen.patience).await;
+        if place.is_err() {
             self.parts.metrics.dropped.inc();
-            return Err(Full);
         }
-        Ok(place)
+        place.map(Some)
     }
 
     async fn dispatch(&self, cx: RequestContext, request: Request<Incoming>) -> Response<Body> {
@@ -217,29 +234,30 @@ impl Service for Chain {
         request: Request<Incoming>,
     ) -> Response<Body> {
         let started = Instant::now();
-        let audit_id = audit_id(request.headers());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let mut seen = Seen::default();
+        let mut seen = Seen::new(request.headers());
         #[cfg(feature = "planted-faults")]
         let fault = super::planted::asked(request.headers());
         #[cfg(feature = "planted-faults")]
         let request = super::planted::mistake(fault.as_deref(), request);
         let answer = AssertUnwindSafe(self.answer(&connection, request, &mut seen)).catch_unwind().await;
-        let mut response = answer.unwrap_or_else(|_| {
-            self.parts.metrics.panics.inc();
-            tracing::error!(%method, path = uri.path(), "a request made its handler panic");
-            respond::plain_error(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "This request caused apiserver to panic. Look in the logs for details.",
-            )
-        });
+        let mut response = match answer {
+            Ok(mut response) => {
+                seen.responded(&mut response);
+                response
+            }
+            Err(panic) => {
+                self.parts.metrics.panics.inc();
+                tracing::error!(%method, path = uri.path(), "a request made its handler panic");
+                seen.panicked(&*panic);
+                respond::panicked()
+            }
+        };
         #[cfg(feature = "planted-faults")]
         if let Some(fault) = &fault {
             response = super::planted::plant(fault, &method, seen.watch, response).await;
         }
-        let headers = response.headers_mut();
-        headers.entry(CACHE_CONTROL).or_insert_with(|| cache_control(uri.path()));
-        headers.entry(AUDIT_ID).or_insert(audit_id);
+        response_headers::complete(response.headers_mut(), uri.path(), seen.audit_id.clone());
         if method == Method::HEAD {
             response = respond::head_only(response);
         }
@@ -254,30 +272,5 @@ impl Service for Chain {
             "request"
         );
         response
-    }
-}
-
-/// Path and query, as the client sent them.
-fn request_line(uri: &Uri) -> &str {
-    uri.path_and_query().map_or("/", |line| line.as_str())
-}
-
-/// The request's audit id, or a new one.
-fn audit_id(headers: &HeaderMap) -> HeaderValue {
-    if let Some(id) = headers.get(&AUDIT_ID).filter(|id| !id.is_empty()) {
-        return id.clone();
-    }
-    let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
-    let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
-    HeaderValue::from_str(id.hyphenated().encode_lower(&mut text))
-        .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
-}
-
-/// openshift-apiserver lets nothing be stored but what describes the API.
-fn cache_control(path: &str) -> HeaderValue {
-    if path.starts_with("/openapi/") || path.starts_with("/swagger") {
-        HeaderValue::from_static("no-cache, private")
-    } else {
-        HeaderValue::from_static("no-store")
     }
 }

@@ -77,8 +77,9 @@ impl Endpoints {
         })
     }
 
-    /// The paths for the index.
+    /// The paths for the index; it is silent about `/debug/`, as upstream's.
     pub(super) fn listed(&self) -> impl Iterator<Item = &str> {
-        self.paths.keys().chain(self.prefixes.iter().map(|(prefix, _)| prefix)).map(String::as_str)
+        let all = self.paths.keys().chain(self.prefixes.iter().map(|(prefix, _)| prefix));
+        all.map(String::as_str).filter(|path| !path.starts_with("/debug/"))
     }
 }

@@ -3,7 +3,9 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,8 +15,10 @@ use http_body_util::BodyExt;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::drain::Drain;
 use picoshift_machinery::request_info::RequestInfo;
+use prometheus_client::metrics::counter::Counter;
 
 use super::in_flight::Place;
+use crate::audit::Record;
 use crate::groups::image;
 
 /// Time of an import, from its first byte to its answer; the import itself has a shorter one.
@@ -30,11 +34,19 @@ pub(super) fn is_import(info: &RequestInfo) -> bool {
 
 type Drained = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// What a watch keeps until it is over.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) _place: Option<Place>,
+    pub(super) _record: Option<Arc<Record>>,
+}
+
 struct UntilDrained {
     inner: Body,
     drained: Drained,
     ended: bool,
-    _place: Option<Place>,
+    panics: Counter,
+    _held: Held,
 }
 
 impl http_body::Body for UntilDrained {
@@ -50,13 +62,21 @@ impl http_body::Body for UntilDrained {
             self.ended = true;
             return Poll::Ready(None);
         }
-        Pin::new(&mut self.inner).poll_frame(cx)
+        let inner = Pin::new(&mut self.inner);
+        // The head is out, so the client can only be shown an end that is not clean: the panic goes on, and ends this
+        // stream, or this connection where it carries no other.
+        catch_unwind(AssertUnwindSafe(|| inner.poll_frame(cx))).unwrap_or_else(|panic| {
+            self.panics.inc();
+            tracing::error!("a watch made its handler panic");
+            resume_unwind(panic)
+        })
     }
 }
 
-/// `body` until the drain starts.
-pub(super) fn until_drained(body: Body, drain: &Drain, place: Option<Place>) -> Body {
-    UntilDrained { inner: body, drained: Box::pin(drain.wait()), ended: false, _place: place }.boxed_unsync()
+/// `body` until the drain starts; a panic in it is counted.
+pub(super) fn until_drained(body: Body, drain: &Drain, held: Held, panics: Counter) -> Body {
+    let drained = Box::pin(drain.wait());
+    UntilDrained { inner: body, drained, ended: false, panics, _held: held }.boxed_unsync()
 }
 
 #[cfg(test)]
@@ -81,7 +101,12 @@ mod tests {
     async fn a_stream_ends_with_the_drain() {
         let drain = Drain::new();
         let endless = stream::iter([Bytes::from("event")]).chain(stream::pending());
-        let mut body = until_drained(picoshift_machinery::body::stream(endless), &drain, None);
+        let mut body = until_drained(
+            picoshift_machinery::body::stream(endless),
+            &drain,
+            Held::default(),
+            Counter::default(),
+        );
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(first, "event");
         let (end, ()) = tokio::join!(body.frame(), async { drain.start() });

@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::flow_metrics::{FlowFamilies, FlowMetrics, Level};
 use super::respond;
 
 /// What a request was about. Only words that we know: clients cannot grow the label set.
@@ -62,6 +63,7 @@ pub struct Metrics {
     requests: Family<Answered, Counter>,
     durations: Family<Target, Histogram, fn() -> Histogram>,
     in_flight: Family<RequestKind, Gauge>,
+    flow: FlowFamilies,
     /// Watches that are open.
     pub long_running: Gauge,
     /// Requests turned away because too many ran.
@@ -88,8 +90,11 @@ impl Metrics {
     pub fn new() -> Self {
         let authentication = Family::<Outcome, Counter>::default();
         let attempts = |result| authentication.get_or_create_owned(&Outcome { result });
+        let mut registry = Registry::default();
+        let flow = FlowFamilies::register(&mut registry);
         let mut metrics = Self {
-            registry: Registry::default(),
+            registry,
+            flow,
             requests: Family::default(),
             durations: Family::new_with_constructor(latency),
             in_flight: Family::default(),
@@ -141,6 +146,12 @@ impl Metrics {
         self.in_flight.get_or_create_owned(&kind)
     }
 
+    /// The counters of a room of requests.
+    #[must_use]
+    pub fn flow(&self, level: Level) -> FlowMetrics {
+        self.flow.of(level)
+    }
+
     /// Counts an answer; `seconds` unless it is a watch.
     pub fn answered(&self, target: Target, code: u16, seconds: Option<f64>) {
         let Target { verb, group, version, resource, subresource } = target;
@@ -155,6 +166,13 @@ impl Metrics {
     pub fn authenticated(&self, good: bool) {
         let counter = if good { &self.authenticated } else { &self.not_authenticated };
         counter.inc();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).unwrap();
+        text
     }
 
     /// `/metrics`.

@@ -1,5 +1,7 @@
 //! Answers that the server itself gives.
 
+use std::sync::Arc;
+
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use http_body::Body as _;
@@ -18,10 +20,11 @@ fn with(code: StatusCode, content_type: &'static str, body: Body) -> Response<Bo
     response
 }
 
-/// A `Status` as JSON.
+/// A `Status` as JSON. The answer carries the status along, for the audit.
 #[must_use]
 pub fn status(status: &Status) -> Response<Body> {
     let mut response = json(status.http_code(), &status.to_value());
+    response.extensions_mut().insert(Arc::new(status.clone()));
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry));
@@ -29,17 +32,20 @@ pub fn status(status: &Status) -> Response<Body> {
     response
 }
 
-/// A `Status` in protobuf for who asks for that first, else as JSON (YAML is not written here).
+/// A `Status` in the encoding that is asked for first, else as JSON.
 #[must_use]
 pub fn negotiated(status: &Status, accept: Option<&HeaderValue>) -> Response<Body> {
     let accept = accept.and_then(|accept| accept.to_str().ok());
-    let form = media_type::negotiate(accept, Answer::One, false).unwrap_or_default();
+    let form = media_type::of_errors(accept);
     let mut response = self::status(status);
-    if form.encoding == Encoding::Protobuf {
-        *response.body_mut() = full(protobuf::status(status));
-        let content_type = HeaderValue::from_static(form.content_type(Answer::One));
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-    }
+    let content = match form.encoding {
+        Encoding::Json => return response,
+        Encoding::Yaml => serde_saphyr::to_string(&status.to_value()).unwrap_or_default().into(),
+        Encoding::Protobuf => protobuf::status(status),
+    };
+    *response.body_mut() = full(content);
+    let content_type = HeaderValue::from_static(form.content_type(Answer::One));
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }
 
@@ -76,12 +82,34 @@ pub fn internal_error(uri: &str, message: &str) -> Response<Body> {
     plain_error(StatusCode::INTERNAL_SERVER_ERROR, &text)
 }
 
+/// 500: a handler panicked.
+#[must_use]
+pub fn panicked() -> Response<Body> {
+    let text = "This request caused apiserver to panic. Look in the logs for details.";
+    plain_error(StatusCode::INTERNAL_SERVER_ERROR, text)
+}
+
 /// 429: too much at a time.
 #[must_use]
 pub fn too_many_requests() -> Response<Body> {
     let mut response =
         plain_error(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// 504: the request's time is over. As the generic API server writes it: a bare status, said to be text.
+#[must_use]
+pub fn timed_out() -> Response<Body> {
+    let status = Status::timeout("request did not complete within the allotted timeout", 0);
+    let mut value = status.to_value();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|field, _| field != "kind" && field != "apiVersion");
+    }
+    let mut response = json(status.http_code(), &value);
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    response.extensions_mut().insert(Arc::new(status));
     response
 }
 
@@ -109,6 +137,12 @@ mod tests {
             (Some("application/vnd.kubernetes.protobuf,application/json"), protobuf, "k8s\0"),
             (Some("application/vnd.kubernetes.protobuf;stream=watch"), protobuf, "k8s\0"),
             (Some("application/json"), "application/json", "{"),
+            (Some("application/yaml"), "application/yaml", "apiVersion"),
+            (
+                Some("application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json"),
+                "application/json",
+                "{",
+            ),
             (Some("text/html"), "application/json", "{"),
             (None, "application/json", "{"),
         ] {

@@ -1,14 +1,17 @@
 //! Tests of the whole chain over real TLS: two authorities, port 0, hyper as the client.
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
 use picoshift_machinery::body::{self, Body};
+use picoshift_machinery::log::Verbosity;
 use picoshift_machinery::{GroupVersionKind, Status, UserInfo};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -19,6 +22,9 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::*;
+use crate::audit::log::Log;
+use crate::audit::policy::Policy;
+use crate::authn::extension_config::ExtensionConfig;
 use crate::authn::memberships::Memberships;
 use crate::authn::test_certificates::{Authority, Client, config, config_map};
 use crate::authn::token_review::{TokenAuthenticator, TokenError, TokenReview};
@@ -61,6 +67,11 @@ impl Endpoint for Echo {
             _ => {}
         }
         if cx.info.verb == "watch" {
+            if cx.info.namespace == "panics" {
+                let events =
+                    stream::iter([Bytes::from("event\n")]).chain(stream::poll_fn(|_| panic!("in a stream")));
+                return Response::new(body::stream(events));
+            }
             let events = stream::iter([Bytes::from("event\n")]).chain(stream::pending());
             return Response::new(body::stream(events));
         }
@@ -99,7 +110,11 @@ impl TokenReview for NoTokens {
 
 struct World {
     address: SocketAddr,
-    serving: CertificateDer<'static>,
+    /// Certificates that clients believe.
+    serving: Mutex<Vec<CertificateDer<'static>>>,
+    certificate: Arc<ServingCertificate>,
+    files: tempfile::TempDir,
+    config: Arc<ArcSwap<ExtensionConfig>>,
     clients: Authority,
     proxy: Authority,
     echo: Arc<Echo>,
@@ -109,40 +124,66 @@ struct World {
     done: JoinHandle<()>,
 }
 
+/// A serving certificate and its key.
+struct Pair(rcgen::CertifiedKey<rcgen::KeyPair>);
+
+impl Pair {
+    fn new() -> Self {
+        Self(rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap())
+    }
+
+    fn certificate(&self) -> CertificateDer<'static> {
+        self.0.cert.der().clone()
+    }
+
+    fn write(&self, folder: &tempfile::TempDir) {
+        std::fs::write(folder.path().join("crt"), self.0.cert.pem()).unwrap();
+        std::fs::write(folder.path().join("key"), self.0.signing_key.serialize_pem()).unwrap();
+    }
+}
+
 async fn start(change: impl FnOnce(&mut ServerConfig)) -> World {
+    start_audited(change, None).await
+}
+
+async fn start_audited(change: impl FnOnce(&mut ServerConfig), audited: Option<(Policy, Arc<Log>)>) -> World {
     let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.path().join("crt"), made.cert.pem()).unwrap();
-    std::fs::write(folder.path().join("key"), made.signing_key.serialize_pem()).unwrap();
+    let serving = Pair::new();
+    serving.write(&folder);
     let certificate = ServingCertificate::load(folder.path().join("crt"), folder.path().join("key")).unwrap();
-    let mut settings = ServerConfig::new("127.0.0.1:0".parse().unwrap(), certificate);
+    let mut settings = ServerConfig::new("127.0.0.1:0".parse().unwrap(), Arc::clone(&certificate));
     change(&mut settings);
 
     let (clients, proxy) = (Authority::new("clients"), Authority::new("front proxy"));
     let echo = Arc::new(Echo { go: Semaphore::new(0), started: Semaphore::new(0) });
-    let (metrics, drain, checks) = (Arc::new(Metrics::new()), Drain::new(), Checks::new());
+    let (mut metrics, drain, checks) = (Metrics::new(), Drain::new(), Checks::new());
+    let audit = audited.map(|(policy, log)| Arc::new(Audit::new(policy, log, metrics.registry_mut())));
+    let metrics = Arc::new(metrics);
     checks.add("ping", Shown::Everywhere, || Ok(()));
     let memberships = Arc::new(Memberships::new());
+    let endpoints = Endpoints::new()
+        .resource(&ROUTES, Arc::clone(&echo) as _)
+        .path("/apis", Arc::clone(&echo) as _)
+        .prefix("/openapi/v3/", Arc::clone(&echo) as _);
+    let config = config(&config_map(&clients, &proxy));
     let parts = Parts {
         memberships: Arc::clone(&memberships),
-        authenticator: Authenticator::new(
-            config(&config_map(&clients, &proxy)),
-            TokenAuthenticator::new(Arc::new(NoTokens)),
-        ),
+        authenticator: Authenticator::new(Arc::clone(&config), TokenAuthenticator::new(Arc::new(NoTokens))),
         authorizer: Arc::new(CachedAuthorizer::new(Arc::new(Rules), Arc::clone(&metrics))),
-        endpoints: Endpoints::new()
-            .resource(&ROUTES, Arc::clone(&echo) as _)
-            .path("/apis", Arc::clone(&echo) as _)
-            .prefix("/openapi/v3/", Arc::clone(&echo) as _),
+        endpoints: debug::add(endpoints, Verbosity::new("info", |_| true)),
         checks,
         metrics: Arc::clone(&metrics),
+        audit,
     };
     let server = Server::bind(settings, parts, drain.clone()).await.unwrap();
     let address = server.address();
     let done = tokio::spawn(server.serve());
     World {
         address,
-        serving: made.cert.der().clone(),
+        serving: Mutex::new(vec![serving.certificate()]),
+        certificate,
+        files: folder,
+        config,
         clients,
         proxy,
         echo,
@@ -163,7 +204,9 @@ impl World {
         client: Option<&Client>,
     ) -> TokioIo<tokio_rustls::client::TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
-        roots.add(self.serving.clone()).unwrap();
+        for certificate in &*self.serving.lock() {
+            roots.add(certificate.clone()).unwrap();
+        }
         let builder = ClientConfig::builder_with_provider(picoshift_machinery::tls::provider())
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -309,7 +352,67 @@ async fn refusals_are_the_real_ones() {
         jane.send_request(get("/apis/route.openshift.io/v1/namespaces/ns/routes/forever?timeout=10ms"));
     let late = late.await.unwrap();
     assert_eq!(late.status(), 504);
-    assert_eq!(value(late).await["message"], "Timeout: request did not complete within the allotted timeout");
+    assert_eq!(late.headers()["content-type"], "text/plain; charset=utf-8");
+    let message = "Timeout: request did not complete within the allotted timeout";
+    let status = json!({"metadata": {}, "status": "Failure", "message": message, "reason": "Timeout",
+        "details": {}, "code": 504});
+    assert_eq!(value(late).await, status);
+}
+
+#[tokio::test]
+async fn the_time_of_a_request_is_limited_also_while_it_waits_for_its_turn() {
+    let world = start(|settings| {
+        settings.max_in_flight = 1;
+        settings.request_time = Duration::from_secs(2);
+    })
+    .await;
+    let mut jane = world.as_user("jane").await;
+    let slow = tokio::spawn(jane.send_request(route("slow")));
+    drop(world.echo.started.acquire().await);
+    let turned = jane.send_request(route("a?timeout=40ms")).await.unwrap();
+    assert_eq!(turned.status(), 429, "it waits for a part of its time only");
+    let watch =
+        jane.send_request(get("/apis/route.openshift.io/v1/routes?watch=1&timeout=1ns")).await.unwrap();
+    assert_eq!(watch.status(), 200, "a watch has no such time");
+    assert_eq!(slow.await.unwrap().unwrap().status(), 504);
+    assert_eq!(
+        jane.send_request(route("a?timeout=1h")).await.unwrap().status(),
+        200,
+        "the place is free again"
+    );
+}
+
+#[tokio::test]
+async fn a_panic_ends_its_own_request_only_and_is_counted() {
+    let world = start(|_| {}).await;
+    let mut jane = world.as_user("jane").await;
+    let watch =
+        |namespace: &str| get(&format!("/apis/route.openshift.io/v1/namespaces/{namespace}/routes?watch=1"));
+    let mut other = jane.send_request(watch("ns")).await.unwrap();
+    let slow = tokio::spawn(jane.send_request(route("slow")));
+    drop(world.echo.started.acquire().await);
+    for n in 1..20 {
+        let panicked = jane.send_request(route("panic")).await.unwrap();
+        assert_eq!(panicked.status(), 500);
+        let text = text(panicked).await;
+        assert_eq!(text, "This request caused apiserver to panic. Look in the logs for details.\n");
+        let broken = jane.send_request(watch("panics")).await.unwrap();
+        assert_eq!(broken.status(), 200);
+        assert!(broken.into_body().collect().await.is_err(), "no clean end");
+        assert_eq!(world.metrics.panics.get(), 2 * n);
+    }
+    assert_eq!(other.body_mut().frame().await.unwrap().unwrap().into_data().unwrap(), "event\n");
+    world.echo.go.add_permits(1);
+    assert_eq!(slow.await.unwrap().unwrap().status(), 200);
+    let mut one = world.http1(Some(&world.clients.client("jane", &[]))).await;
+    assert_eq!(one.send_request(route("panic")).await.unwrap().status(), 500);
+    assert_eq!(one.send_request(route("a")).await.unwrap().status(), 200, "the connection goes on");
+    // The head may not be out yet.
+    if let Ok(broken) = one.send_request(watch("panics")).await {
+        assert!(broken.into_body().collect().await.is_err());
+    }
+    assert_eq!(jane.send_request(route("a")).await.unwrap().status(), 200);
+    assert_eq!(world.metrics.long_running.get(), 1, "the places are free again");
 }
 
 #[tokio::test]
@@ -325,6 +428,7 @@ async fn own_paths_answer() {
     let ready = nobody.send_request(get("/readyz?verbose")).await.unwrap();
     assert_eq!(text(ready).await, "[+]ping ok\n[+]shutdown ok\nreadyz check passed\n");
     assert_eq!(nobody.send_request(get("/metrics")).await.unwrap().status(), 403);
+    assert_eq!(nobody.send_request(get("/debug/flags/v")).await.unwrap().status(), 403);
 
     let mut jane = world.as_user("jane").await;
     assert_eq!(value(jane.send_request(get("/version")).await.unwrap()).await["gitVersion"], "v1.34.1");
@@ -332,6 +436,7 @@ async fn own_paths_answer() {
     for path in ["/apis", "/openapi/v3/", "/readyz/shutdown", "/version/openshift"] {
         assert!(index["paths"].as_array().unwrap().contains(&json!(path)), "{path}");
     }
+    assert!(!index["paths"].as_array().unwrap().contains(&json!("/debug/flags/v")));
     let openapi = jane.send_request(get("/openapi/v3/x")).await.unwrap();
     assert_eq!(openapi.headers()["cache-control"], "no-cache, private");
     assert_eq!(openapi.headers()["audit-id"].len(), 36);
@@ -344,6 +449,37 @@ async fn own_paths_answer() {
     let line = "apiserver_request_total{verb=\"HEAD\",group=\"route.openshift.io\",version=\"v1\",\
         resource=\"routes\",subresource=\"\",code=\"200\"} 1";
     assert!(metrics.contains(line), "{metrics}");
+}
+
+#[tokio::test]
+async fn verbosity_is_set_by_who_may() {
+    let world = start(|_| {}).await;
+    let put = |level: &str| {
+        let body = Full::from(level.to_owned());
+        Request::put("https://localhost/debug/flags/v").body(body).unwrap()
+    };
+    let mut nobody = world.as_user("nobody").await;
+    for path in ["/debug/flags/v", "/debug/flags", "/debug/pprof/profile"] {
+        assert_eq!(nobody.send_request(get(path)).await.unwrap().status(), 403, "{path}");
+    }
+    assert_eq!(nobody.send_request(put("4")).await.unwrap().status(), 403);
+    let mut jane = world.as_user("jane").await;
+    for (level, code, says) in [
+        ("4", 200, "successfully set klog.logging.verbosity to 4\n"),
+        ("high", 400, "strconv.ParseUint: parsing \"high\": invalid syntax\n"),
+    ] {
+        let answer = jane.send_request(put(level)).await.unwrap();
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["content-type"]),
+            (code, &HeaderValue::from_static("text/plain"))
+        );
+        assert_eq!(text(answer).await, says);
+    }
+    assert_eq!(jane.send_request(put(&"4".repeat(5000))).await.unwrap().status(), 400);
+    let other = jane.send_request(get("/debug/flags/v")).await.unwrap();
+    assert_eq!((other.status().as_u16(), text(other).await), (406, "unsupported http method\n".to_owned()));
+    assert!(text(jane.send_request(get("/debug/flags/")).await.unwrap()).await.starts_with("<html>"));
+    assert_eq!(jane.send_request(get("/debug/pprof/profile")).await.unwrap().status(), 404);
 }
 
 #[tokio::test]
@@ -397,8 +533,9 @@ async fn too_much_at_a_time_is_429_but_not_for_masters_probes_and_watches() {
     let slow = jane.send_request(route("slow"));
     let slow = tokio::spawn(slow);
     drop(world.echo.started.acquire().await);
-    let full = jane.send_request(route("a")).await.unwrap();
+    let full = jane.send_request(route("a?timeout=40ms")).await.unwrap();
     assert_eq!((full.status().as_u16(), full.headers()["retry-after"].clone()), (429, "1".parse().unwrap()));
+    assert_eq!(text(full).await, "Too many requests, please try again later.\n");
     assert_eq!(world.metrics.dropped.get(), 1);
     let master = world.clients.client("root", &["system:masters"]);
     assert_eq!(world.http1(Some(&master)).await.send_request(route("a")).await.unwrap().status(), 200);
@@ -408,9 +545,34 @@ async fn too_much_at_a_time_is_429_but_not_for_masters_probes_and_watches() {
     assert_eq!(open.status(), 200);
     assert_eq!(open.body_mut().frame().await.unwrap().unwrap().into_data().unwrap(), "event\n");
     assert_eq!(jane.send_request(watch()).await.unwrap().status(), 429);
+    let waits = tokio::spawn(jane.send_request(route("a")));
     world.echo.go.add_permits(1);
     assert_eq!(slow.await.unwrap().unwrap().status(), 200);
-    assert_eq!(jane.send_request(route("a")).await.unwrap().status(), 200);
+    assert_eq!(waits.await.unwrap().unwrap().status(), 200, "it got its turn");
+}
+
+#[tokio::test]
+async fn one_hot_user_does_not_starve_another() {
+    let world = start(|settings| settings.max_in_flight = 100).await;
+    let mut hot = world.as_user("hot").await;
+    let _hundreds: Vec<_> = (0..250).map(|_| tokio::spawn(hot.send_request(route("slow")))).collect();
+    drop(world.echo.started.acquire_many(76).await);
+    let mut cold = world.as_user("cold").await;
+    for _ in 0..100 {
+        assert_eq!(cold.send_request(route("a")).await.unwrap().status(), 200);
+    }
+    assert_eq!(world.metrics.dropped.get(), 0);
+    // The same over the one connection on which the front proxy brings everybody.
+    let mut proxy = world.http2(Some(&world.proxy.client("front-proxy-client", &[]))).await;
+    let by = |user: &'static str, name: &str| {
+        let mut request = route(name);
+        request.headers_mut().insert("x-remote-user", HeaderValue::from_static(user));
+        request
+    };
+    let _more: Vec<_> = (0..400).map(|_| tokio::spawn(proxy.send_request(by("hotter", "slow")))).collect();
+    for _ in 0..100 {
+        assert_eq!(proxy.send_request(by("cold", "a")).await.unwrap().status(), 200);
+    }
 }
 
 #[tokio::test]
@@ -435,3 +597,7 @@ async fn draining_ends_watches_cleanly_and_lets_requests_finish() {
     assert_eq!(slow.await.unwrap().unwrap().status(), 200);
     world.done.await.unwrap();
 }
+
+mod audited;
+mod many;
+mod reload;

@@ -19,6 +19,8 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.set("service-cluster-ip-range", "10.96.0.0/16");
     flags.set("allow-privileged", true);
     flags.set("profiling", false);
+    // An image import may take minutes. OpenShift's kube-apiserver knows it as a long request; here all get the time.
+    flags.set("request-timeout", "20m");
 
     flags.set("etcd-servers", format!("https://127.0.0.1:{}", port(settings, Component::Etcd)?));
     flags.input("etcd-cafile", paths.pki("etcd-ca.crt"));

@@ -8,7 +8,8 @@ use kube::Client;
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// An import may take that long, as openshift-controller-manager allows it to. The aggregator cuts it earlier.
+/// An answer is awaited that long, as openshift-controller-manager does. Our server ends an import after 15 minutes and
+/// its request after 20.
 const WITHIN: Duration = Duration::from_secs(3600);
 
 /// Why there is no result.

@@ -14,7 +14,8 @@ use tokio_rustls::TlsConnector;
 use super::*;
 use crate::tls::{ServingCertificate, provider, server_config};
 
-/// Answers how many headers came and on which connection; `/slow` waits to be let go.
+/// Answers how many headers came and on which connection; `/slow` waits to be let go, `/body` says how long its body
+/// is, `/watch` never ends.
 struct Echo {
     connections: AtomicUsize,
     slow_started: Notify,
@@ -29,9 +30,22 @@ impl Service for Echo {
     }
 
     async fn call(self: Arc<Self>, state: Arc<(usize, bool)>, request: Request<Incoming>) -> Response<Body> {
-        if request.uri().path() == "/slow" {
-            self.slow_started.notify_one();
-            drop(self.let_go.acquire().await);
+        match request.uri().path() {
+            "/slow" => {
+                self.slow_started.notify_one();
+                drop(self.let_go.acquire().await);
+            }
+            "/body" => {
+                let length = request.into_body().collect().await.map_or(0, |body| body.to_bytes().len());
+                return Response::new(crate::body::full(length.to_string()));
+            }
+            "/watch" => {
+                return Response::new(crate::body::stream(futures::stream::repeat(Bytes::from(vec![
+                    b'.';
+                    65_536
+                ]))));
+            }
+            _ => {}
         }
         let text = format!("{} {} {}", state.0, state.1, request.headers().len());
         Response::new(crate::body::full(text))
@@ -203,3 +217,5 @@ async fn silent_and_idle_connections_end_and_busy_ones_do_not() {
     let ended = timeout(Duration::from_secs(10), connection).await.expect("then it is idle and ended");
     assert!(ended.unwrap().is_ok());
 }
+
+mod attacks;

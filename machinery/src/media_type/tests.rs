@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Answer, Encoding, MediaType, MetaVersion, Shape, negotiate};
+use super::{Answer, Encoding, MediaType, MetaVersion, Shape, negotiate, of_errors, parse};
 
 fn accepted(header: &str, answer: Answer) -> (Encoding, Shape) {
     let found = negotiate(Some(header), answer, true).unwrap();
@@ -44,6 +44,30 @@ fn kubectl_gets_tables() {
     // A table has no protobuf form, and an unknown shape is passed over.
     let header = "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json;as=Nope;v=v1;g=x,*/*";
     assert_eq!(accepted(header, Answer::List), (Encoding::Json, Shape::Whole));
+}
+
+#[test]
+fn errors_are_told_in_what_is_taken_as_it_is() {
+    let (protobuf, partial) =
+        ("application/vnd.kubernetes.protobuf", "as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    for (header, encoding) in [
+        (format!("{protobuf};{partial},application/json;{partial},application/json"), Encoding::Json),
+        (format!("{protobuf};{partial},{protobuf}"), Encoding::Protobuf),
+        (format!("{protobuf};{partial}"), Encoding::Json),
+        (format!("{protobuf};sv=v1,application/yaml"), Encoding::Yaml),
+        (format!("{protobuf};stream=watch"), Encoding::Protobuf),
+        ("text/html".to_owned(), Encoding::Json),
+    ] {
+        let found = of_errors(Some(&header));
+        assert_eq!((found.encoding, found.shape), (encoding, Shape::Whole), "{header}");
+    }
+}
+
+#[test]
+fn a_header_of_many_clauses_is_read_in_part() {
+    let header = format!("{}{}", "*/*,".repeat(30_000), "a/b,".repeat(30_000));
+    assert_eq!(parse(&header).len(), 100);
+    assert_eq!(negotiate(Some(&header), Answer::One, true), Ok(MediaType::default()));
 }
 
 #[test]

@@ -82,6 +82,14 @@ impl ServingCertificate {
         Ok(true)
     }
 
+    /// Looks at the files now, and says in the log what came of it: for SIGHUP.
+    pub fn look(&self) {
+        match self.reload_if_changed() {
+            Ok(new) => tracing::info!(new, "serving certificate looked at"),
+            Err(error) => tracing::warn!(%error, "the serving certificate stays as it was"),
+        }
+    }
+
     /// Looks at the files every `period`, for ever.
     pub async fn keep_fresh(&self, period: Duration) {
         loop {

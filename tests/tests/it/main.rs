@@ -19,6 +19,7 @@ mod restart;
 mod route_hosts;
 mod route_status;
 mod routes;
+mod server_side_apply;
 mod strategic_patch;
 mod support;
 mod users;

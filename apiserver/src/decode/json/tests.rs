@@ -40,10 +40,23 @@ fn errors_have_gos_words() {
 #[test]
 fn members_that_appear_twice_are_kept() {
     let node = parse(br#"{"a":{"b":1,"b":2},"c":[{"d":1,"d":1}],"a":3}"#).unwrap();
-    let mut found = Vec::new();
-    node.duplicates("", &mut found);
-    assert_eq!(found, ["duplicate field \"a.b\"", "duplicate field \"c[0].d\"", "duplicate field \"a\""]);
+    assert_eq!(
+        node.duplicates(),
+        ["duplicate field \"a.b\"", "duplicate field \"c[0].d\"", "duplicate field \"a\""]
+    );
     assert_eq!(node.into_value()["a"], 3);
+}
+
+#[test]
+fn many_duplicates_below_a_long_name_are_told_within_bounds() {
+    let long = "x".repeat(1_500_000);
+    for inner in ["\"a\":0,".repeat(200_000), r#""k":{"a":0,"a":0},"#.repeat(80_000)] {
+        let node = parse(format!("{{\"{long}\":{{{inner}\"b\":0}}}}").as_bytes()).unwrap();
+        assert!(node.duplicates().iter().map(String::len).sum::<usize>() < 2 * long.len());
+    }
+    let many: String = (0..10_000).map(|n| format!("\"{n}\":0,\"{n}\":0,")).collect();
+    let many = parse(format!("{{{many}\"a\":0}}").as_bytes()).unwrap();
+    assert_eq!(many.duplicates().len(), 100);
 }
 
 #[test]
@@ -58,6 +71,8 @@ fn nesting_is_limited() {
 fn escapes_and_broken_utf8() {
     assert_eq!(parse(br#""\ud83d\ude00\ud83dx\u00e9""#).unwrap(), Node::Text("😀\u{fffd}xé".to_owned()));
     assert_eq!(parse(b"\"a\xffb\"").unwrap(), Node::Text("a\u{fffd}b".to_owned()));
+    // One for each byte, not one for the sequence that they begin.
+    assert_eq!(parse(b"\"\xf0\x9f\x98b\"").unwrap(), Node::Text("\u{fffd}\u{fffd}\u{fffd}b".to_owned()));
 }
 
 proptest! {

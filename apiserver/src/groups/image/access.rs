@@ -98,7 +98,7 @@ impl Access {
     ) -> Result<Object, Status> {
         let namespace = stream.namespace().to_owned();
         let cx = streams::context_of(Arc::clone(user), &namespace, "create", part.subresource());
-        let options = WriteOptions { dry_run, subresource: part.subresource().to_owned() };
+        let options = WriteOptions { dry_run, subresource: part.subresource().to_owned(), tracker: None };
         read(&*self.streams.create(&cx, stream, &options).await?)
     }
 
@@ -118,7 +118,7 @@ impl Access {
         change: &dyn StreamChange,
     ) -> Result<Object, Status> {
         let cx = streams::context_of(Arc::clone(user), namespace, "update", part.subresource());
-        let options = WriteOptions { dry_run, subresource: part.subresource().to_owned() };
+        let options = WriteOptions { dry_run, subresource: part.subresource().to_owned(), tracker: None };
         let item = self.streams.update(&cx, name, &Changing(change), &options).await?.into_item();
         read(&item)
     }

@@ -115,6 +115,11 @@ impl Strategy for ImageStrategy {
     }
 }
 
+/// The list in a field of an image or a signature, empty where there is none.
+pub(super) fn list<'a>(object: &'a Object, field: &str) -> &'a [Value] {
+    object.at(&[field]).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// Refuses metadata that cannot be decoded.
 pub(super) fn check_metadata(image: &Object) -> Result<(), Status> {
     let mut decoded = image.clone();

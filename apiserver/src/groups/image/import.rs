@@ -2,7 +2,8 @@
 //!
 //! Behaviour: `openshift-apiserver/pkg/image/apiserver/{importer,registry/imagestreamimport}`. Not as upstream: failures
 //! that may pass are tried again, images of a request are looked up at the same time, a stream that changed while the
-//! registry was asked gets the result nevertheless, and `dryRun` is honoured.
+//! registry was asked gets the result nevertheless (but for tags that were changed or asked for again), and
+//! `dryRun` is honoured.
 
 mod content;
 mod failure;

@@ -1,6 +1,8 @@
 //! Manifests of images: what an image object takes from them, and whether a manifest or configuration is the one that
 //! the image's name promises (`openshift-apiserver/pkg/image/apiserver/internal/imageutil`).
 
+use std::collections::HashSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use picoshift_machinery::Object;
@@ -9,18 +11,12 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use super::docker_image;
+pub use crate::oci::{DOCKER_LIST, DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST};
+use crate::oci::{Descriptor, ListEntry, bounded};
 use crate::registry::metadata::now;
 
-/// Docker's manifest, schema 2.
-pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
-/// Docker's list of manifests.
-pub const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 /// Docker's image configuration.
 pub const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
-/// OCI's manifest.
-pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-/// OCI's index of manifests.
-pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// OCI's image configuration.
 pub const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 /// Docker's first manifest.
@@ -38,28 +34,15 @@ const DESCENDING: &str = "descending";
 struct Manifest {
     schema_version: i64,
     media_type: String,
-    fs_layers: Vec<FsLayer>,
-    history: Vec<History>,
-    layers: Vec<Descriptor>,
+    #[serde(deserialize_with = "bounded")]
+    fs_layers: Option<Vec<FsLayer>>,
+    #[serde(deserialize_with = "bounded")]
+    history: Option<Vec<History>>,
+    #[serde(deserialize_with = "bounded")]
+    layers: Option<Vec<Descriptor>>,
     config: Descriptor,
-    manifests: Vec<Descriptor>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Descriptor {
-    media_type: String,
-    size: i64,
-    digest: String,
-    platform: Platform,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Platform {
-    architecture: String,
-    os: String,
-    variant: String,
+    #[serde(deserialize_with = "bounded")]
+    manifests: Option<Vec<ListEntry>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -102,7 +85,8 @@ pub fn fill(image: &mut Object) -> Result<(), String> {
     let (metadata, config_size) = match manifest.schema_version {
         1 => {
             set_media_type(image, SCHEMA_1);
-            let newest = manifest.history.first().ok_or("a schema 1 manifest without history")?;
+            let newest =
+                manifest.history.iter().flatten().next().ok_or("a schema 1 manifest without history")?;
             (docker_image::from_config(&newest.v1_compatibility)?, 0)
         }
         2 => {
@@ -132,22 +116,25 @@ pub(super) fn fill_manifests(image: &mut Object) {
         return;
     }
     let Ok(list) = serde_json::from_str::<Manifest>(image.str_at(&["dockerImageManifest"])) else { return };
-    let manifests: Vec<Value> = list.manifests.iter().map(sub_manifest).collect();
-    if !manifests.is_empty() {
-        image.0.insert("dockerImageManifests".to_owned(), manifests.into());
-    }
+    set_manifests(image, list.manifests.as_deref().unwrap_or_default());
 }
 
-fn sub_manifest(descriptor: &Descriptor) -> Value {
-    let platform = &descriptor.platform;
-    let mut manifest = json!({
-        "digest": descriptor.digest, "mediaType": descriptor.media_type, "manifestSize": descriptor.size,
-        "architecture": platform.architecture, "os": platform.os,
+/// Notes the manifests of a list in its image.
+pub(super) fn set_manifests(image: &mut Object, entries: &[ListEntry]) {
+    let shown = entries.iter().map(|ListEntry { manifest, platform }| {
+        let mut shown = json!({
+            "digest": manifest.digest, "mediaType": manifest.media_type, "manifestSize": manifest.size,
+            "architecture": platform.architecture, "os": platform.os,
+        });
+        if !platform.variant.is_empty() {
+            shown["variant"] = platform.variant.as_str().into();
+        }
+        shown
     });
-    if !platform.variant.is_empty() {
-        manifest["variant"] = platform.variant.as_str().into();
+    let shown: Vec<Value> = shown.collect();
+    if !shown.is_empty() {
+        image.0.insert("dockerImageManifests".to_owned(), shown.into());
     }
-    manifest
 }
 
 /// Whether a raw manifest is the one that an image is named after.
@@ -236,20 +223,22 @@ fn fill_layers(image: &mut Object, manifest: &Manifest) -> Result<(), String> {
         return Ok(());
     }
     let layer = |name: &str, size: i64, media_type: &str| json!({"name": name, "size": size, "mediaType": media_type});
+    let steps = manifest.history.as_deref().unwrap_or_default();
+    let found = manifest.fs_layers.as_deref().unwrap_or_default();
     let layers: Vec<Value> = match manifest.schema_version {
-        1 if manifest.history.len() != manifest.fs_layers.len() => {
+        1 if steps.len() != found.len() => {
             return Err("the manifest has not as many layers as steps".to_owned());
         }
         // The youngest comes first there.
-        1 => manifest
-            .history
+        1 => steps
             .iter()
-            .zip(&manifest.fs_layers)
+            .zip(found)
             .rev()
             .map(|(step, found)| layer(&found.blob_sum, step_size(step), SCHEMA_1_LAYER))
             .collect(),
         2 => {
-            manifest.layers.iter().map(|found| layer(&found.digest, found.size, &found.media_type)).collect()
+            let layers = manifest.layers.iter().flatten();
+            layers.map(|found| layer(&found.digest, found.size, &found.media_type)).collect()
         }
         other => return Err(format!("unrecognized container image manifest schema {other}")),
     };
@@ -271,15 +260,14 @@ fn set_media_type(image: &mut Object, media_type: &str) {
 
 /// The sizes of the different layers together; the configuration is none of them.
 fn layers_size(image: &Object, manifest: &Manifest) -> i64 {
-    let mut counted: Vec<&str> = Vec::new();
+    let mut counted: HashSet<&str> = HashSet::new();
     if manifest.schema_version == 2 {
-        counted.push(&manifest.config.digest);
+        counted.insert(&manifest.config.digest);
     }
     let mut size = 0_i64;
     for layer in image.at(&["dockerImageLayers"]).and_then(Value::as_array).into_iter().flatten() {
         let name = layer.get("name").and_then(Value::as_str).unwrap_or("");
-        if !counted.contains(&name) {
-            counted.push(name);
+        if counted.insert(name) {
             size = size.saturating_add(layer.get("size").and_then(Value::as_i64).unwrap_or(0));
         }
     }

@@ -14,7 +14,8 @@ use super::columns::{IMAGE_STREAM_MAPPINGS, IMAGE_STREAMS};
 use super::docker_image;
 use super::hostnames::Hostnames;
 use super::images::{self, validation};
-use super::model::{DEFAULT_TAG, Event, MANAGED, add_event, latest_event};
+use super::model::provisional::is_provisional;
+use super::model::{DEFAULT_TAG, Event, MANAGED, latest_event, record_import};
 use super::reference::Reference;
 use crate::admission::{Admission, Operation, Review};
 use crate::object_meta;
@@ -142,7 +143,8 @@ struct Push<'a> {
 
 impl StreamChange for Push<'_> {
     fn change(&self, stream: &mut Object) -> Result<(), Status> {
-        let now = latest_event(stream, self.tag);
+        // For other writers a tag that awaits its import means nothing yet.
+        let now = latest_event(stream, self.tag).filter(|_| !is_provisional(stream, self.tag));
         let first = self.first.lock().get_or_insert_with(|| now.clone()).clone();
         if let Some(first) = first
             && !now.is_some_and(|now| now.means(&first))
@@ -152,7 +154,7 @@ impl StreamChange for Push<'_> {
             return Err(Status::conflict(GROUP, IMAGE_STREAMS.plural, stream.name(), why));
         }
         let generation = stream.generation().unwrap_or(0);
-        add_event(stream, self.tag, &Event { generation, ..self.event.clone() });
+        record_import(stream, self.tag, &Event { generation, ..self.event.clone() });
         Ok(())
     }
 }

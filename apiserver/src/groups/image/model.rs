@@ -71,7 +71,8 @@ fn list<'a>(stream: &'a Object, field: &str) -> &'a [Value] {
     stream.at(&[field, "tags"]).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+/// The text in a field, empty where there is none.
+pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or("")
 }
 

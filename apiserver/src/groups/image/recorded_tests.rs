@@ -1,5 +1,7 @@
 //! Answers that the real server gave, replayed.
 
+use std::sync::Arc;
+
 use picoshift_machinery::media_type::MetaVersion;
 use picoshift_machinery::{Object, Status};
 use serde_json::{Map, Value, json};
@@ -9,10 +11,12 @@ use super::model::{
 };
 use super::testing::{Fixture, cx};
 use super::{Hostnames, Part};
+use crate::rest::fields::{FieldManagers, Tracker};
 use crate::rest::patch::{ParsedPatch, PatchUpdater, parse};
 use crate::rest::query::IncludeObject;
 use crate::rest::table::{TableOptions, table};
 use crate::rest::{GetOptions, WriteOptions};
+use crate::schema::{Schemas, merge_types};
 
 /// Requests and answers of the real server, whose caller was an administrator.
 const RECORDED: &str = include_str!("testdata/recorded.json");
@@ -204,4 +208,37 @@ async fn tables_have_the_recorded_columns() {
     let shown = table(&*storage, &[made], &Map::new(), options, true);
     assert_eq!(shown["columnDefinitions"], recorded()["table"]["columnDefinitions"]);
     assert_eq!(shown["rows"][0]["cells"], json!(["created", format!("{REGISTRY}/demo/created"), "", ""]));
+}
+
+/// Creates as a client of this name does; answers what it owns.
+async fn owned_by_creator(fixture: &Fixture, plural: &str, body: &Value) -> Value {
+    let storage = fixture.storage(plural);
+    let types = Arc::new(merge_types().unwrap());
+    let fields = FieldManagers::new(&types, &Schemas::load().unwrap(), storage.resource()).unwrap();
+    let tracker = Tracker::new(Arc::clone(fields.of("").unwrap()), "curl".to_owned());
+    let options = WriteOptions { tracker: Some(tracker), ..WriteOptions::default() };
+    let object = fixture.decode(plural, body).unwrap();
+    let item = storage.create(&cx("demo", plural, ""), object, &options).await.unwrap();
+    let made: Value = serde_json::from_slice(&item.bytes).unwrap();
+    let entries = made["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!((entries.len(), &entries[0]["manager"]), (1, &json!("curl")), "{made}");
+    entries[0]["fieldsV1"].clone()
+}
+
+#[tokio::test]
+async fn creators_own_what_they_own_on_the_real_server() {
+    let fixture = fixture().await;
+    let body = json!({"metadata": {"name": "e11"}, "spec": {"tags": [{"name": "dup"}, {"name": "dup"}]}});
+    assert_eq!(
+        owned_by_creator(&fixture, "imagestreams", &body).await,
+        json!({"f:spec": {"f:tags": {".": {}, "k:{\"name\":\"dup\"}": {".": {}, "f:annotations": {},
+            "f:generation": {}, "f:importPolicy": {".": {}, "f:importMode": {}}, "f:name": {},
+            "f:referencePolicy": {".": {}, "f:type": {}}}}}})
+    );
+    // Not stored, and noted all the same.
+    let image = json!({"from": {"kind": "DockerImage", "name": "127.0.0.1:1/x/y:1"}});
+    let body =
+        json!({"metadata": {"name": "imp"}, "spec": {"import": false, "images": [image]}, "status": {}});
+    let owned = owned_by_creator(&fixture, "imagestreamimports", &body).await;
+    assert_eq!(owned, json!({"f:spec": {"f:images": {}}}));
 }

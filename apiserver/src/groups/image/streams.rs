@@ -16,6 +16,7 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::try_join_all;
 use kube::Client;
 use parking_lot::Mutex;
 use picoshift_machinery::request_info::RequestInfo;
@@ -108,8 +109,8 @@ impl Storage for Streams {
         match cx.info.subresource.as_str() {
             // Of the namespace, whatever stream is named.
             "secrets" => {
-                let all = self.secrets.list(&cx.info.namespace).await?;
-                Ok(Arc::new(secrets::answer(&all)))
+                let lists = secrets::TYPES.map(|kind| self.secrets.list(&cx.info.namespace, kind));
+                Ok(Arc::new(secrets::answer(try_join_all(lists).await?)))
             }
             "layers" => {
                 let stream = self.streams.get(cx, name, options).await?;
@@ -148,8 +149,12 @@ impl Storage for Streams {
         }
         let noting = Noting { updater, repository: Mutex::default() };
         let item = self.streams.update(cx, name, &noting, options).await?.into_item();
-        let repository = noting.repository.into_inner();
-        Ok(Updated::Changed(with_repository(item, &repository)?))
+        // An apply sets no repository.
+        let item = match noting.repository.into_inner() {
+            Some(repository) => with_repository(item, &repository)?,
+            None => item,
+        };
+        Ok(Updated::Changed(item))
     }
 
     async fn delete(
@@ -175,14 +180,19 @@ impl Storage for Streams {
 /// shows it, as the real server's does.
 struct Noting<'a> {
     updater: &'a dyn Updater,
-    repository: Mutex<String>,
+    repository: Mutex<Option<String>>,
 }
 
 impl Updater for Noting<'_> {
     fn update(&self, current: &Object) -> Result<Object, Status> {
         let object = self.updater.update(current)?;
-        object.str_at(&["status", "dockerImageRepository"]).clone_into(&mut self.repository.lock());
+        let repository = object.str_at(&["status", "dockerImageRepository"]).to_owned();
+        *self.repository.lock() = Some(repository);
         Ok(object)
+    }
+
+    fn apply(&self, stored: Option<&Object>, strip: &dyn Fn(&mut Object)) -> Option<Result<Object, Status>> {
+        self.updater.apply(stored, strip)
     }
 
     fn retries(&self) -> bool {

@@ -53,6 +53,8 @@ fn part(object: &Object, name: &str, fields: &[&str]) -> Value {
 #[must_use]
 pub(crate) fn new_namespace(project: &Object) -> Object {
     let mut namespace = shell(project);
+    // kube-apiserver drops what managers own of a kind that it does not know.
+    namespace.set_metadata("managedFields", Value::Null);
     if let Some(Value::Array(finalizers)) = project.at(&["spec", "finalizers"]) {
         let kept: Vec<Value> =
             finalizers.iter().filter(|f| f.as_str() != Some(ORIGIN_FINALIZER)).cloned().collect();

@@ -121,7 +121,17 @@ impl Storage for Projects {
         loop {
             let current = self.api.namespace(name).await?;
             let old = render::project(current.clone());
-            let new = render::without_namespace(updater.update(&old)?);
+            // Who owns what of a Namespace is kube-apiserver's to note, and so the writer of it is this server.
+            let new = match updater.apply(Some(&old), &|_| ()) {
+                Some(applied) => {
+                    let mut new = applied?;
+                    let owners = old.at(&["metadata", "managedFields"]).cloned();
+                    new.set_metadata("managedFields", owners.unwrap_or_default());
+                    new
+                }
+                None => updater.update(&old)?,
+            };
+            let new = render::without_namespace(new);
             let errors = validation::update(&new, &old);
             if !errors.is_empty() {
                 return Err(Status::invalid(PROJECTS.gvk.group, PROJECTS.gvk.kind, new.name(), &errors));

@@ -131,7 +131,7 @@ impl Mappings {
         change: &(dyn Fn(&mut Object) + Sync),
         options: &WriteOptions,
     ) -> Result<Object, Status> {
-        let options = WriteOptions { dry_run: options.dry_run, subresource: String::new() };
+        let options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
         let edit = Edit { uid: object.uid(), change };
         let updated = registry.update(cx, object.name(), &edit, &options).await?;
         updated.into_item().object().map_err(Status::internal)
@@ -183,7 +183,7 @@ impl Storage for Mappings {
     }
 
     /// A mapping that is not there is created. A patch finds no object to change, as on the real server, which hands
-    /// none to it: that is a 404 about the plural.
+    /// none to it: that is a 404 about the plural. An apply makes one, and so is as good as a replacement.
     async fn update(
         &self,
         cx: &RequestContext,
@@ -191,10 +191,11 @@ impl Storage for Mappings {
         updater: &dyn Updater,
         options: &WriteOptions,
     ) -> Result<Updated, Status> {
-        if !updater.replaces() {
-            return Err(Status::not_found(GROUP, USER_IDENTITY_MAPPINGS.plural, name));
-        }
-        let mut object = updater.update(&Object::default())?;
+        let mut object = match updater.apply(None, &|_| ()) {
+            Some(applied) => applied?,
+            None if updater.replaces() => updater.update(&Object::default())?,
+            None => return Err(Status::not_found(GROUP, USER_IDENTITY_MAPPINGS.plural, name)),
+        };
         prepare(&mut object);
         self.map(cx, object, Mode::Upsert, options).await
     }
@@ -210,7 +211,7 @@ impl Storage for Mappings {
         let (Some(identity), Some(user), Some(_)) = (related.identity, related.user, related.mapping) else {
             return Err(not_found(name));
         };
-        let options = WriteOptions { dry_run: options.dry_run, subresource: String::new() };
+        let options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
         self.update(cx, &self.users, &user, &|user| remove_identity(user, name), &options).await?;
         let version = identity.resource_version().to_owned();
         let clear = |identity: &mut Object| {

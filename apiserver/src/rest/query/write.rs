@@ -34,7 +34,9 @@ pub struct WriteParameters {
 }
 
 /// The longest field manager, in bytes.
-const MAX_MANAGER: usize = 128;
+pub(crate) const MAX_MANAGER: usize = 128;
+/// How many characters of a field manager are told to be wrong: each error shows the whole name.
+const MAX_TOLD: usize = 10;
 
 /// Options of a write.
 ///
@@ -53,7 +55,7 @@ pub fn write_options(query: &Query<'_>, kind: WriteKind) -> Result<WriteParamete
         }
         _ => {}
     }
-    check_manager(&field_manager, &mut errors);
+    errors.extend(check_manager(&field_manager, "fieldManager"));
     let dry_runs: Vec<String> = query.all("dryRun").map(str::to_owned).collect();
     let dry_run = dry_run(&dry_runs, &mut errors);
     let field_validation = match query.first("fieldValidation").unwrap_or_default() {
@@ -66,7 +68,7 @@ pub fn write_options(query: &Query<'_>, kind: WriteKind) -> Result<WriteParamete
         }
     };
     if errors.is_empty() {
-        let options = WriteOptions { dry_run, subresource: String::new() };
+        let options = WriteOptions { dry_run, ..WriteOptions::default() };
         return Ok(WriteParameters {
             options,
             field_validation,
@@ -82,18 +84,23 @@ pub fn write_options(query: &Query<'_>, kind: WriteKind) -> Result<WriteParamete
     Err(Status::invalid("meta.k8s.io", name, "", &errors))
 }
 
-fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
+/// Errors of the name of a manager, which the field at `path` gives.
+pub(crate) fn check_manager(manager: &str, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if manager.len() > MAX_MANAGER {
-        errors.push(FieldError::too_long("fieldManager", MAX_MANAGER));
+        errors.push(FieldError::too_long(path, MAX_MANAGER));
+        return errors;
     }
-    for (at, c) in manager.char_indices() {
-        // Go prints letters, marks, numbers, punctuation, symbols and the space; other spaces are not printable.
-        let printable = c == ' ' || !(c.is_control() || c.is_whitespace() || is_private_or_format(c));
-        if !printable {
-            let detail = format!("invalid character {} (at position {at})", code_point(c));
-            errors.push(FieldError::invalid_str("fieldManager", manager, detail));
-        }
+    for (at, c) in manager.char_indices().filter(|(_, c)| !is_printable(*c)).take(MAX_TOLD) {
+        let detail = format!("invalid character {} (at position {at})", code_point(c));
+        errors.push(FieldError::invalid_str(path, manager, detail));
     }
+    errors
+}
+
+/// Whether Go prints a character: letters, marks, numbers, punctuation, symbols and the space, but no other space.
+pub(crate) fn is_printable(c: char) -> bool {
+    c == ' ' || !(c.is_control() || c.is_whitespace() || is_private_or_format(c))
 }
 
 fn is_private_or_format(c: char) -> bool {

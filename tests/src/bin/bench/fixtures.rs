@@ -133,8 +133,8 @@ async fn all<F: Future<Output = anyhow::Result<()>>>(writes: impl Iterator<Item 
     stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await
 }
 
-/// The same object under the CRD, its status too. What only kube-apiserver adds to a CRD's objects, the record of
-/// managed fields, is taken off again: the peers shall serve the same bytes.
+/// The same object under the CRD, its status too. The records of managed fields, which differ, are taken off on both
+/// sides: the peers shall serve the same bytes.
 async fn copy(admin: &Actor, subject: &Subject, namespace: &str, original: &Value) -> anyhow::Result<()> {
     let path = subject.path(Peer::Crd, namespace);
     let name = original["metadata"]["name"].as_str().context("an object without a name")?;
@@ -147,6 +147,8 @@ async fn copy(admin: &Actor, subject: &Subject, namespace: &str, original: &Valu
     made["status"] = original["status"].clone();
     admin.api.put(&format!("{path}/{name}/status"), &made).await?.expect_code(200)?;
     let reset = json!({"metadata": {"managedFields": [{}]}});
+    let own = format!("{}/{name}", subject.path(Peer::Ours, namespace));
+    admin.direct()?.patch(&own, patch::MERGE, &reset).await?.expect_code(200)?;
     let copy = admin.api.patch(&format!("{path}/{name}"), patch::MERGE, &reset).await?.expect_code(200)?;
     ensure!(
         copy["status"] == original["status"] && copy["spec"] == original["spec"],

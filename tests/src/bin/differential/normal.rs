@@ -109,7 +109,8 @@ impl Names {
         for (key, value) in map {
             let at = format!("{at}.{key}");
             let shown = match (key.as_str(), value) {
-                // No recorded answer of ours kept who set which field.
+                // Who owns which field was not recorded; it is compared beside a CRD, and by the recordings of
+                // structured-merge.
                 ("managedFields", _) if !self.managers => continue,
                 ("continue", Value::String(token)) if !token.is_empty() => "<continue>".into(),
                 ("resourceVersion", Value::String(text))

@@ -61,6 +61,20 @@ async fn an_image_is_filled_from_its_manifest() {
 }
 
 #[tokio::test]
+async fn a_manifest_of_countless_layers_fills_nothing() {
+    let fixture = Fixture::bare().await;
+    for (name, layers) in [("few", 1_000_usize), ("many", 1_001)] {
+        let list: Vec<Value> = (0..layers).map(|n| json!({"digest": n.to_string(), "size": 1})).collect();
+        let manifest = json!({"schemaVersion": 2, "config": {"digest": "c"}, "layers": list}).to_string();
+        let body = image(name, &json!({"dockerImageManifest": manifest, "dockerImageConfig": "{}"}));
+        let made = fixture.post("images", "", &body).await.unwrap();
+        let filled = made.get("dockerImageLayers").and_then(Value::as_array).map_or(0, Vec::len);
+        let size = made["dockerImageMetadata"]["Size"].as_u64().unwrap_or_default();
+        assert_eq!((filled, size), if name == "few" { (1_000, 1_002) } else { (0, 0) });
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_change_is_put_back_in_silence() {
     let fixture = Fixture::bare().await;
     let raw = manifest(DOCKER_MANIFEST);

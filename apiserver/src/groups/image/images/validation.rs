@@ -6,6 +6,8 @@ use picoshift_machinery::{FieldError, Object};
 use regex::Regex;
 use serde_json::Value;
 
+use super::list;
+use crate::groups::image::model::text;
 use crate::groups::image::reference::Reference;
 use crate::object_meta;
 
@@ -147,12 +149,4 @@ fn under(path: &str, errors: Vec<FieldError>) -> Vec<FieldError> {
 
 fn matches(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
-}
-
-fn list<'a>(object: &'a Object, field: &str) -> &'a [Value] {
-    object.at(&[field]).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value.get(field).and_then(Value::as_str).unwrap_or("")
 }

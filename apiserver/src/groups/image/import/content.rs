@@ -32,27 +32,11 @@ pub(super) fn drop_texts(image: &mut Object) {
 ///
 /// # Errors
 /// Never, for a time that is one.
-pub(super) fn list(fetched: &Fetched, manifest: &ListManifest, now: &str) -> Result<Object, Error> {
-    let mut image = named(&fetched.digest, manifest.media_type);
+pub(super) fn list(fetched: &Fetched, list: &ListManifest, now: &str) -> Result<Object, Error> {
+    let mut image = named(&fetched.digest, list.media_type);
     image.0.insert("dockerImageMetadata".to_owned(), json!({"Id": fetched.digest, "Created": now}));
     docker_image::complete(&mut image).map_err(Error::Failed)?;
-    let entries = manifest.entries.iter().map(|entry| {
-        let mut shown = json!({
-            "digest": entry.manifest.digest,
-            "mediaType": entry.manifest.media_type,
-            "manifestSize": entry.manifest.size,
-            "architecture": entry.platform.architecture,
-            "os": entry.platform.os,
-        });
-        if !entry.platform.variant.is_empty() {
-            shown["variant"] = entry.platform.variant.as_str().into();
-        }
-        shown
-    });
-    let entries: Vec<Value> = entries.collect();
-    if !entries.is_empty() {
-        image.0.insert("dockerImageManifests".to_owned(), entries.into());
-    }
+    manifest::set_manifests(&mut image, &list.entries);
     Ok(image)
 }
 
@@ -98,6 +82,7 @@ pub(crate) fn read_untrusted(content_type: &str, manifest: &[u8], config: &[u8])
         bytes: bytes::Bytes::copy_from_slice(bytes),
         content_type: content_type.to_owned(),
         digest: "sha256:0".to_owned(),
+        elsewhere: false,
     };
     match Manifest::parse(content_type, manifest) {
         Ok(Manifest::Image(parsed)) => {
@@ -116,7 +101,8 @@ mod tests {
     use super::*;
 
     fn fetched(text: &str, digest: &str) -> Fetched {
-        Fetched { bytes: text.to_owned().into(), content_type: String::new(), digest: digest.to_owned() }
+        let bytes = text.to_owned().into();
+        Fetched { bytes, content_type: String::new(), digest: digest.to_owned(), elsewhere: false }
     }
 
     #[test]

@@ -18,8 +18,9 @@ use crate::oci::{Client, Error, Keyring, Location, Manifest, Repository};
 const AT_A_TIME: usize = 5;
 /// Images of one list that are imported with it.
 const MAX_LIST: usize = 250;
-/// Bytes of manifests and configurations that one import may bring.
-const MAX_BYTES: usize = 128 << 20;
+/// Bytes of tags, manifests, configurations and texts of failures that one import may bring.
+pub(super) const MAX_BYTES: usize = 128 << 20;
+const TOO_LARGE: &str = "the images of this import are too large together";
 
 /// An image that was found.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ pub(super) struct Puller<'a> {
     pub(super) now: &'a str,
     /// Whether images are stored: then their manifests are not shown.
     pub(super) records: bool,
-    /// Bytes that were brought so far.
+    /// Bytes that were brought so far, of those that are kept until the end.
     pub(super) bytes: &'a AtomicUsize,
 }
 
@@ -82,7 +83,8 @@ impl Puller<'_> {
             return first;
         }
         let nobody = Keyring::default();
-        let again = Puller { keyring: &nobody, ..*self }.attempt(import, stream).await;
+        let bytes = &AtomicUsize::new(0);
+        let again = Puller { keyring: &nobody, bytes, ..*self }.attempt(import, stream).await;
         let images = first.images.into_iter().zip(again.images).map(|(before, now)| match &now.outcome {
             Err(status) if status.is("Unauthorized") => before,
             _ => now,
@@ -119,15 +121,23 @@ impl Puller<'_> {
         let mut asked: Vec<BoxFuture<'_, Result<Found, Status>>> = Vec::new();
         for target in distinct {
             let repository = self.open(repositories, target);
-            asked.push(Box::pin(async move { self.image(&repository, target).await }));
+            asked.push(Box::pin(async move {
+                let outcome = self.image(&repository, target).await;
+                outcome.inspect_err(|status| drop(self.count(status.message.len())))
+            }));
         }
         let outcomes: Vec<Result<Found, Status>> = stream::iter(asked).buffered(AT_A_TIME).collect().await;
+        let mut used = vec![false; outcomes.len()];
         let pulled = targets.iter().map(|target| match target {
             Err(status) => Pulled { tag: String::new(), outcome: Err(status.clone()) },
             Ok(target) => {
-                let outcome = places.get(target).and_then(|at| outcomes.get(*at)).cloned();
-                let lost = || Err(Status::internal("the image was not looked up"));
-                Pulled { tag: target.tag.clone(), outcome: outcome.unwrap_or_else(lost) }
+                let at = places.get(target).copied().unwrap_or_default();
+                let outcome = match outcomes.get(at) {
+                    Some(outcome) if std::mem::replace(&mut used[at], true) => self.copy(outcome, target),
+                    Some(outcome) => outcome.clone(),
+                    None => Err(Status::internal("the image was not looked up")),
+                };
+                Pulled { tag: target.tag.clone(), outcome }
             }
         });
         pulled.collect()
@@ -148,6 +158,9 @@ impl Puller<'_> {
             Ok(tags) => tags,
             Err(error) => return failed(failure::of_repository(&error, &target.repository.exact())),
         };
+        if let Err(error) = self.count(tags.iter().map(String::len).sum()) {
+            return failed(failure::of_repository(&error, &target.repository.exact()));
+        }
         // Docker Hub has images with an empty tag.
         for tag in &mut tags {
             if tag.is_empty() {
@@ -198,12 +211,37 @@ impl Puller<'_> {
         Ok(Found { image, manifests })
     }
 
+    /// Another copy of what was found, or why there is no room for it.
+    fn copy(&self, outcome: &Result<Found, Status>, target: &Target) -> Result<Found, Status> {
+        let too_large = |error| failure::of_image(&error, &target.shown());
+        self.count(0).map_err(too_large)?;
+        let length = match outcome {
+            Ok(found) => {
+                found.manifests.iter().chain([&found.image]).map(|image| image.to_bytes().len()).sum()
+            }
+            Err(status) => status.message.len(),
+        };
+        self.count(length).map_err(too_large)?;
+        outcome.clone()
+    }
+
+    /// Notes bytes that are kept; an error when they are too many.
+    fn count(&self, bytes: usize) -> Result<(), Error> {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > MAX_BYTES {
+            return Err(Error::Failed(TOO_LARGE.to_owned()));
+        }
+        Ok(())
+    }
+
     /// One Image, and the digests of its images where it is a list that stays one.
     async fn one(&self, repository: &Repository, target: &Target) -> Result<(Object, Vec<String>), Status> {
         let shown = target.shown();
         let of_registry = |error: Error| failure::of_image(&error, &shown);
+        self.count(0).map_err(of_registry)?;
         let mut fetched = repository.manifest(target.manifest()).await.map_err(of_registry)?;
-        let mut manifest = Manifest::parse(&fetched.content_type, &fetched.bytes).map_err(of_registry)?;
+        self.count(fetched.bytes.len()).map_err(of_registry)?;
+        let mut manifest = fetched.parse().map_err(of_registry)?;
         if let Manifest::List(list) = &manifest {
             if target.preserve {
                 if list.entries.len() > MAX_LIST {
@@ -216,19 +254,15 @@ impl Puller<'_> {
             }
             let digest = content::pick(list, &target.arch, &target.os).map_err(of_registry)?;
             fetched = repository.manifest(digest).await.map_err(of_registry)?;
-            manifest = Manifest::parse(&fetched.content_type, &fetched.bytes).map_err(of_registry)?;
+            self.count(fetched.bytes.len()).map_err(of_registry)?;
+            manifest = fetched.parse().map_err(of_registry)?;
         }
         let Manifest::Image(manifest) = manifest else {
             let why = "unsupported image manifest type: *manifestlist.DeserializedManifestList";
             return Err(Status::internal(why));
         };
         let config = repository.config(&manifest.config.digest).await.map_err(of_registry)?;
-        let length = fetched.bytes.len() + config.bytes.len();
-        if self.bytes.fetch_add(length, Ordering::Relaxed) + length > MAX_BYTES {
-            return Err(of_registry(Error::Failed(
-                "the images of this import are too large together".to_owned(),
-            )));
-        }
+        self.count(config.bytes.len()).map_err(of_registry)?;
         // What is wrong from here on is the image's, not the registry's.
         let image = content::image(&fetched, &manifest, &config).map_err(Status::internal)?;
         Ok((image, Vec::new()))

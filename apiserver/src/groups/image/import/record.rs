@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::pull::{Found, Pulled, PulledAll};
 use super::request::Wanted;
+use crate::groups::image::model::conditions::{clear_conditions, has_condition};
 use crate::groups::image::model::spec_tags::set_spec_tag_field;
 use crate::groups::image::model::{
     Condition, Event, REPOSITORY_CHECK, TagReference, latest_event, record_import, set_condition,
-    set_spec_tag, spec_tag, status_tag,
+    set_spec_tag, spec_tag, status_tag, status_tags,
 };
 use crate::groups::image::reference::Reference;
 
@@ -19,7 +20,10 @@ pub(super) fn record(stream: &mut Object, began: &Object, import: &Object, pulle
     let mut changed = stream.clone();
     let recorder = Recorder { generation: stream.generation().unwrap_or(0) + 1, now };
     if let (Some(repository), Some(wanted)) = (&pulled.repository, Wanted::repository(import)) {
-        for image in repository.images.iter().filter(|image| !overtaken(began, stream, &image.tag)) {
+        for image in &repository.images {
+            if overtaken(began, stream, &image.tag, image.outcome.is_ok()) {
+                continue;
+            }
             // Later imports follow each tag by itself.
             let from = Reference::parse(wanted.from())
                 .map(|from| Reference { tag: image.tag.clone(), id: String::new(), ..from }.exact());
@@ -31,7 +35,8 @@ pub(super) fn record(stream: &mut Object, began: &Object, import: &Object, pulle
         }
     }
     for (wanted, Pulled { outcome, .. }) in Wanted::images(import).into_iter().zip(&pulled.images) {
-        let Some(tag) = wanted.to().filter(|tag| !overtaken(began, stream, tag)) else { continue };
+        let tag = wanted.to().filter(|tag| !overtaken(began, stream, tag, outcome.is_ok()));
+        let Some(tag) = tag else { continue };
         match outcome {
             Ok(found) => recorder.found(&mut changed, tag, wanted.from(), wanted, found),
             Err(status) => {
@@ -83,11 +88,31 @@ impl Recorder<'_> {
     }
 }
 
-/// Whether a tag means something else than when the import began: what was found is then no news of it. Upstream's
-/// answer is a conflict, and the client begins again.
-fn overtaken(began: &Object, stream: &Object, tag: &str) -> bool {
-    let from = |stream| spec_tag(stream, tag).map(|tag| tag.0.get("from"));
-    began != stream && from(began) != from(stream)
+/// Whether a tag is wanted to be something else than when the import began, or was asked for again: what was found is
+/// then no news of it. Upstream's answer is a conflict, and the client begins again. A success counts beside that of
+/// another import, a failure does not.
+fn overtaken(began: &Object, stream: &Object, tag: &str, success: bool) -> bool {
+    match (spec_tag(began, tag), spec_tag(stream, tag)) {
+        (None, None) => false,
+        (Some(before), Some(now)) => {
+            ["from", "importPolicy", "reference"]
+                .iter()
+                .any(|field| before.0.get(*field) != now.0.get(*field))
+                || before.generation() != now.generation()
+                    && !(success && now.generation().is_some_and(|wanted| wanted <= answered(stream, tag)))
+        }
+        _ => true,
+    }
+}
+
+/// The newest generation of a tag for which an image or a failure was recorded.
+fn answered(stream: &Object, tag: &str) -> i64 {
+    let Some(entry) = status_tag(stream, tag) else { return 0 };
+    let image = status_tags::items(entry).iter().map(Event::read).find(|event| !event.image.is_empty());
+    let conditions = entry.get("conditions").and_then(Value::as_array);
+    let failures =
+        conditions.into_iter().flatten().filter_map(|condition| condition.get("generation")?.as_i64());
+    failures.chain(image.map(|event| event.generation)).fold(0, i64::max)
 }
 
 /// Whether an event is news for its tag.
@@ -110,28 +135,4 @@ fn write_spec_tag(stream: &mut Object, tag: &str, from: &str, wanted: Wanted<'_>
     fields.insert("generation".to_owned(), 0.into());
     fields.insert("importPolicy".to_owned(), wanted.import_policy());
     set_spec_tag(stream, entry);
-}
-
-/// Whether a tag has a condition that says the same, also in its message.
-fn has_condition(stream: &Object, tag: &str, condition: &Condition) -> bool {
-    let conditions = status_tag(stream, tag).and_then(|entry| entry.get("conditions")?.as_array());
-    conditions.into_iter().flatten().any(|other| {
-        [
-            ("type", &condition.r#type),
-            ("status", &condition.status),
-            ("reason", &condition.reason),
-            ("message", &condition.message),
-        ]
-        .into_iter()
-        .all(|(field, wanted)| other.get(field).and_then(Value::as_str).unwrap_or_default() == wanted)
-    })
-}
-
-fn clear_conditions(stream: &mut Object, tag: &str) {
-    let tags = stream.object_mut("status").get_mut("tags").and_then(Value::as_array_mut);
-    for entry in tags.into_iter().flatten().filter_map(Value::as_object_mut) {
-        if entry.get("tag").and_then(Value::as_str) == Some(tag) {
-            entry.remove("conditions");
-        }
-    }
 }

@@ -4,14 +4,13 @@
 use picoshift_machinery::{FieldError, Object};
 use serde_json::{Map, Value, json};
 
+use crate::groups::image::model::spec_tags::DOCKER_IMAGE;
 use crate::groups::image::names;
 use crate::groups::image::reference::Reference;
+use crate::groups::image::streams::validation::import_mode;
 use crate::object_meta;
 
-const DOCKER_IMAGE: &str = "DockerImage";
 const ONLY_IMAGES: &str = "only DockerImage is supported";
-const LEGACY: &str = "Legacy";
-const PRESERVE: &str = "PreserveOriginal";
 
 /// One image, or one repository, that is asked for: an entry of `spec.images`, or `spec.repository`.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +43,11 @@ impl<'a> Wanted<'a> {
     }
 
     pub(super) fn preserves_lists(self) -> bool {
-        self.text(&["importPolicy", "importMode"]) == PRESERVE
+        self.import_mode() == "PreserveOriginal"
+    }
+
+    fn import_mode(self) -> &'a str {
+        self.text(&["importPolicy", "importMode"])
     }
 
     pub(super) fn wants_manifest(self) -> bool {
@@ -103,7 +106,7 @@ pub(super) fn set_defaults(import: &mut Object) {
 
 fn policies(wanted: &mut Map<String, Value>) {
     for (policy, field, default) in
-        [("importPolicy", "importMode", LEGACY), ("referencePolicy", "type", "Source")]
+        [("importPolicy", "importMode", "Legacy"), ("referencePolicy", "type", "Source")]
     {
         let slot = wanted.entry(policy).or_insert_with(|| json!({}));
         if let Value::Object(policy) = slot
@@ -150,7 +153,7 @@ fn image_errors(image: Wanted<'_>, path: &str) -> Vec<FieldError> {
     } else {
         errors.push(FieldError::invalid_str(format!("{path}.from.kind"), image.kind(), ONLY_IMAGES));
     }
-    errors.extend(policy_errors(image, path));
+    errors.extend(import_mode(image.import_mode(), &format!("{path}.importPolicy")));
     errors
 }
 
@@ -172,15 +175,6 @@ fn repository_errors(repository: Wanted<'_>) -> Vec<FieldError> {
     } else {
         errors.push(FieldError::invalid_str("spec.repository.from.kind", repository.kind(), ONLY_IMAGES));
     }
-    errors.extend(policy_errors(repository, "spec.repository"));
+    errors.extend(import_mode(repository.import_mode(), "spec.repository.importPolicy"));
     errors
-}
-
-fn policy_errors(wanted: Wanted<'_>, path: &str) -> Option<FieldError> {
-    let mode = wanted.text(&["importPolicy", "importMode"]);
-    if ["", LEGACY, PRESERVE].contains(&mode) {
-        return None;
-    }
-    let why = format!("invalid import mode, valid modes are '', '{LEGACY}', '{PRESERVE}'");
-    Some(FieldError::invalid_str(format!("{path}.importPolicy.importMode"), mode, why))
 }

@@ -6,8 +6,10 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use http::StatusCode;
 use picoshift_machinery::{Object, Status};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::pull::{Found, Pulled, PulledAll, PulledRepository, Puller};
@@ -26,6 +28,11 @@ use crate::rest::{GetOptions, Item, RequestContext, Storage, WriteOptions};
 /// Time of a whole import, whatever the registries do.
 const TOTAL: Duration = Duration::from_secs(15 * 60);
 
+/// Imports that run at a time; more are asked to come again.
+const AT_A_TIME: usize = 16;
+/// Seconds after which they may.
+const COME_AGAIN: u32 = 5;
+
 /// What imports need.
 pub(crate) struct Parts {
     /// Reads and changes streams and images.
@@ -43,7 +50,10 @@ pub(crate) struct Parts {
 }
 
 /// See the module.
-pub(crate) struct ImageStreamImports(pub(crate) Parts);
+pub(crate) struct ImageStreamImports {
+    parts: Parts,
+    room: Semaphore,
+}
 
 #[async_trait]
 impl Storage for ImageStreamImports {
@@ -59,16 +69,17 @@ impl Storage for ImageStreamImports {
     ) -> Result<Arc<Item>, Status> {
         // The version of the stream that is meant, for those who say one.
         let given = import.resource_version().to_owned();
-        self.begin(cx, &mut import).await?;
+        self.begin(cx, &mut import, options).await?;
         let stream = self.stream(cx, import.name(), &given).await?;
         let started = now();
         let empty = new_stream(&import);
+        let _place = self.room.try_acquire().map_err(|_| busy())?;
         let keyring = self.keyring(cx, import.name()).await?;
         let puller = Puller {
-            client: &self.0.client,
+            client: &self.parts.client,
             keyring: &keyring,
             deadline: Instant::now() + TOTAL,
-            max_tags: self.0.max_tags,
+            max_tags: self.parts.max_tags,
             now: &started,
             records: request::records(&import),
             bytes: &AtomicUsize::new(0),
@@ -89,9 +100,18 @@ impl Storage for ImageStreamImports {
 }
 
 impl ImageStreamImports {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self { parts, room: Semaphore::new(AT_A_TIME) }
+    }
+
     /// Makes the import complete, and refuses a wrong one.
-    async fn begin(&self, cx: &RequestContext, import: &mut Object) -> Result<(), Status> {
-        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"] {
+    async fn begin(
+        &self,
+        cx: &RequestContext,
+        import: &mut Object,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             import.set_metadata(field, Value::Null);
         }
         import.set_metadata("uid", uuid::Uuid::new_v4().to_string());
@@ -99,21 +119,22 @@ impl ImageStreamImports {
         import.set_metadata("namespace", cx.info.namespace.as_str());
         import.0.insert("status".to_owned(), json!({}));
         request::set_defaults(import);
+        options.track(None, import);
         let resource = &IMAGE_STREAM_IMPORTS;
         let review = Review { operation: Operation::Create, object: &*import, old: None, resource };
-        self.0.admission.mutate(cx, &review).await?;
+        self.parts.admission.mutate(cx, &review).await?;
         object_meta::check_generated(import)?;
         let errors = request::validate(import);
         if !errors.is_empty() {
             return Err(Status::invalid(GROUP, resource.gvk.kind, import.name(), &errors));
         }
         let review = Review { operation: Operation::Create, object: &*import, old: None, resource };
-        self.0.admission.validate(cx, &review).await
+        self.parts.admission.validate(cx, &review).await
     }
 
     /// The stream, if it is there and the one that is meant.
     async fn stream(&self, cx: &RequestContext, name: &str, given: &str) -> Result<Option<Object>, Status> {
-        let found = match self.0.access.stream(&cx.info.namespace, name).await {
+        let found = match self.parts.access.stream(&cx.info.namespace, name).await {
             Err(status) if status.is("NotFound") && given.is_empty() => None,
             // As upstream: it is the import that is not found.
             Err(status) if status.is("NotFound") => {
@@ -142,12 +163,12 @@ impl ImageStreamImports {
             name: stream.to_owned(),
             ..Attributes::default()
         };
-        match self.0.authorizer.authorize(&cx.user, &question).await? {
+        match self.parts.authorizer.authorize(&cx.user, &question).await? {
             Decision::Deny { .. } => Ok(Keyring::default()),
             Decision::Allow => {
                 let user = Arc::clone(&cx.user);
                 let context = streams::context_of(user, &cx.info.namespace, "get", "secrets");
-                let secrets = self.0.streams.get(&context, stream, &GetOptions::default()).await?;
+                let secrets = self.parts.streams.get(&context, stream, &GetOptions::default()).await?;
                 Ok(pull_secrets::keyring(&secrets.object().map_err(Status::internal)?))
             }
         }
@@ -174,7 +195,8 @@ impl ImageStreamImports {
                     *image = known.clone();
                     continue;
                 }
-                let (mut created, new) = self.0.access.create_image(&cx.user, image.clone(), dry_run).await?;
+                let (mut created, new) =
+                    self.parts.access.create_image(&cx.user, image.clone(), dry_run).await?;
                 // As upstream: one that was there is answered as it was found.
                 if new {
                     created.0.remove("kind");
@@ -196,7 +218,7 @@ impl ImageStreamImports {
         pulled: &PulledAll,
         dry_run: bool,
     ) -> Result<Object, Status> {
-        let (recorded, access) = (now(), &self.0.access);
+        let (recorded, access) = (now(), &self.parts.access);
         let empty = new_stream(import);
         if began.is_none() {
             let mut stream = empty.clone();
@@ -215,6 +237,13 @@ impl ImageStreamImports {
         };
         access.change_stream(&cx.user, &cx.info.namespace, import.name(), Part::Both, dry_run, &change).await
     }
+}
+
+fn busy() -> Status {
+    let why = "too many images are being imported, please try again later";
+    let mut status = Status::failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", why);
+    status.details.get_or_insert_default().retry_after_seconds = COME_AGAIN;
+    status
 }
 
 /// The stream that an import makes where there is none.

@@ -1,13 +1,21 @@
 //! What imports ask for and what they record, without a registry.
 
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, StreamExt};
 use picoshift_machinery::{Object, Status};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
 
-use super::pull::{Found, Pulled, PulledAll, PulledRepository};
+use super::pull::{Found, MAX_BYTES, Pulled, PulledAll, PulledRepository, Puller};
 use super::{record, request};
 use crate::groups::image::GROUP;
 use crate::groups::image::model::{generations, normalise, provisional};
 use crate::groups::image::testing::Fixture;
+use crate::oci::hostile::{Hostile, answer};
+use crate::oci::{Client, Keyring, Limits, Trust};
 
 const NOW: &str = "2026-11-30T03:58:44Z";
 
@@ -135,17 +143,18 @@ fn a_failure_keeps_it_and_says_so_once() {
     generations::advance(&mut stored, &stream());
     assert_eq!(stored.at(&["spec", "tags"]).unwrap()[0]["generation"], 4);
     let before = stored.clone();
-    record::record(&mut stored, &stream(), &one(), &pulled(Err(failure)), "2026-11-30T04:00:00Z");
+    record::record(&mut stored, &before, &one(), &pulled(Err(failure)), "2026-11-30T04:00:00Z");
     assert_eq!(stored, before);
     record::record(
         &mut stored,
-        &stream(),
+        &before,
         &one(),
         &pulled(Err(Status::internal("else"))),
         "2026-11-30T04:00:00Z",
     );
     assert_ne!(stored, before);
-    record::record(&mut stored, &stream(), &one(), &pulled(found("sha256:a")), "2026-11-30T04:01:00Z");
+    let before = stored.clone();
+    record::record(&mut stored, &before, &one(), &pulled(found("sha256:a")), "2026-11-30T04:01:00Z");
     assert!(stored.at(&["status", "tags"]).unwrap()[0].get("conditions").is_none());
 }
 
@@ -167,6 +176,53 @@ fn a_tag_that_was_deleted_or_changed_meanwhile_stays_so() {
     }
 }
 
+/// A stream as it is after a user wrote to its tag while an import ran.
+fn written(stream: &Object, field: &str, value: Value) -> Object {
+    let mut next = stream.clone();
+    next.object_mut("spec")["tags"][0][field] = value;
+    generations::advance(&mut next, stream);
+    next
+}
+
+#[test]
+fn what_a_user_asks_for_meanwhile_is_not_answered_by_an_import_that_began_before() {
+    let began = stream();
+    let changes = [
+        ("importPolicy", json!({"importMode": "PreserveOriginal"})),
+        ("importPolicy", json!({"importMode": "Legacy", "scheduled": true})),
+        ("reference", json!(true)),
+        ("generation", json!(0)),
+    ];
+    for outcome in [found("sha256:a"), Err(Status::internal("no"))] {
+        for (field, value) in changes.clone() {
+            let stream = written(&began, field, value);
+            let mut after = stream.clone();
+            record::record(&mut after, &began, &one(), &pulled(outcome.clone()), NOW);
+            assert_eq!(after.at(&["spec"]), stream.at(&["spec"]), "{field}");
+            assert_eq!(after.at(&["status"]), stream.at(&["status"]), "{field}");
+        }
+    }
+}
+
+#[test]
+fn an_import_beside_another_one_of_the_same_is_recorded_if_it_succeeds() {
+    let began = stream();
+    for outcome in [found("sha256:a"), Err(Status::internal("no"))] {
+        let mut other = began.clone();
+        let same = import(&json!({"import": true, "images": [
+            {"from": {"kind": "DockerImage", "name": "q.io/x/y:1"}, "to": {"name": "one"}}]}));
+        record::record(&mut other, &began, &same, &pulled(outcome), NOW);
+        generations::advance(&mut other, &began);
+        let mut after = other.clone();
+        record::record(&mut after, &began, &one(), &pulled(found("sha256:b")), NOW);
+        assert_eq!(after.at(&["status", "tags"]).unwrap()[0]["items"][0]["image"], "sha256:b");
+        assert_eq!(after.at(&["spec", "tags"]).unwrap()[0]["importPolicy"]["scheduled"], true);
+        let mut after = other.clone();
+        record::record(&mut after, &began, &one(), &pulled(Err(Status::internal("late"))), NOW);
+        assert_eq!(after.at(&["status"]), other.at(&["status"]), "a failure that is older");
+    }
+}
+
 #[test]
 fn what_is_there_already_is_no_change() {
     let (mut once, empty) = (stream(), stream());
@@ -174,9 +230,9 @@ fn what_is_there_already_is_no_change() {
     generations::advance(&mut once, &empty);
     once.set_metadata("generation", 4);
     let before = once.clone();
-    record::record(&mut once, &stream(), &one(), &pulled(found("sha256:a")), "2026-11-30T04:00:00Z");
+    record::record(&mut once, &before, &one(), &pulled(found("sha256:a")), "2026-11-30T04:00:00Z");
     assert_eq!(once, before);
-    record::record(&mut once, &stream(), &one(), &pulled(found("sha256:b")), "2026-11-30T04:00:00Z");
+    record::record(&mut once, &before, &one(), &pulled(found("sha256:b")), "2026-11-30T04:00:00Z");
     let items = &once.at(&["status", "tags"]).unwrap()[0]["items"];
     assert_eq!(
         (items[0]["image"].as_str(), items[1]["image"].as_str()),
@@ -270,4 +326,80 @@ async fn a_failed_tag_means_its_pull_spec_and_says_why_it_is_not_imported() {
     // The same again is nothing new.
     fixture.post("imagestreamimports", "demo", &refused(&spec)).await.unwrap();
     assert_eq!(fixture.get("demo/imp").await, stream);
+}
+
+const INDEX: &str = "content-type: application/vnd.oci.image.index.v1+json\r\n";
+
+/// What an import of `spec` finds at a registry, when there is room for so many bytes.
+async fn pull(hostile: &Hostile, mut spec: Value, room: usize) -> PulledAll {
+    let name =
+        |tag: &str| json!({"kind": "DockerImage", "name": format!("{}/lab/app{tag}", hostile.address)});
+    for image in spec["images"].as_array_mut().into_iter().flatten() {
+        image["from"] = name(":1");
+    }
+    if spec.get("repository").is_some() {
+        spec["repository"]["from"] = name("");
+    }
+    let client = Client::new(&Trust::default(), Limits::default()).unwrap();
+    let puller = Puller {
+        client: &client,
+        keyring: &Keyring::default(),
+        deadline: Instant::now() + Duration::from_secs(60),
+        max_tags: None,
+        now: NOW,
+        records: false,
+        bytes: &AtomicUsize::new(MAX_BYTES - room),
+    };
+    puller.pull(&import(&spec), &Object::default()).await
+}
+
+#[tokio::test]
+async fn what_an_import_holds_is_counted() {
+    let index = r#"{"manifests":[]}"#;
+    let manifest = "/v2/lab/app/manifests/1";
+    let too_large = "the images of this import are too large together";
+    let list = answer("200 OK", INDEX, index);
+    let hostile = Hostile::start(&[(manifest, &[&list])]).await;
+    let image = json!({"importPolicy": {"importMode": "PreserveOriginal", "insecure": true}});
+    for (room, fits) in [(index.len(), true), (index.len() - 1, false)] {
+        let pulled = pull(&hostile, json!({"images": [image]}), room).await;
+        match &pulled.images[0].outcome {
+            Ok(_) => assert!(fits),
+            Err(status) => assert!(!fits && status.message.ends_with(too_large), "{}", status.message),
+        }
+    }
+    // The same twice is looked up once, and held twice.
+    let pulled = pull(&hostile, json!({"images": [image, image]}), index.len()).await;
+    assert!(pulled.images[0].outcome.is_ok());
+    assert!(pulled.images[1].outcome.as_ref().unwrap_err().message.ends_with(too_large));
+    // The second try, without credentials, begins anew.
+    let denied = answer("403 Forbidden", "", r#"{"details":"incorrect username or password"}"#);
+    let hostile = Hostile::start(&[(manifest, &[&denied, &list])]).await;
+    assert!(pull(&hostile, json!({"images": [image]}), 0).await.images[0].outcome.is_ok());
+    // Texts of failures are kept too, and tags.
+    let gone = answer("404 Not Found", "", r#"{"errors":[{"message":"long"}]}"#);
+    let hostile = Hostile::start(&[(manifest, &[&gone])]).await;
+    let mut images = vec![image.clone(); 6];
+    images[0]["includeManifest"] = true.into();
+    let pulled = pull(&hostile, json!({"images": images}), 10).await;
+    let last = pulled.images.last().unwrap().outcome.as_ref().unwrap_err();
+    assert!(last.message.ends_with(too_large), "{}", last.message);
+    let tags = answer("200 OK", "", r#"{"tags":["1","22"]}"#);
+    let hostile = Hostile::start(&[("/v2/lab/app/tags/list", &[&tags]), (manifest, &[&list])]).await;
+    let repository = pull(&hostile, json!({"repository": image}), 2).await.repository.unwrap();
+    assert!(repository.status.message.ends_with(too_large), "{}", repository.status.message);
+}
+
+#[tokio::test]
+async fn only_so_many_imports_run_at_a_time() {
+    let fixture = Fixture::bare().await;
+    // It takes connections and never says anything.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let from = json!({"kind": "DockerImage", "name": format!("{}/x/y:1", silent.local_addr().unwrap())});
+    let body = refused(&json!({"import": false, "images": [{"from": from}]}));
+    let mut posts: FuturesUnordered<_> =
+        (0..17).map(|_| fixture.post("imagestreamimports", "demo", &body)).collect();
+    let status = posts.next().await.unwrap().unwrap_err();
+    assert_eq!((status.code, status.reason.as_str()), (429, "TooManyRequests"));
+    assert_eq!(status.details.unwrap().retry_after_seconds, 5);
 }

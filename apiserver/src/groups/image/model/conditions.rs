@@ -63,14 +63,29 @@ pub fn set_condition(stream: &mut Object, tag: &str, condition: &Condition) {
     put_entry(stream, entry);
 }
 
-/// Whether a tag has a condition of the same type, status and reason.
+/// Whether a tag has a condition that says the same, also in its message.
 #[must_use]
 pub fn has_condition(stream: &Object, tag: &str, condition: &Condition) -> bool {
     let conditions =
         status_tag(stream, tag).and_then(|entry| entry.get("conditions")).and_then(Value::as_array);
     conditions.into_iter().flatten().any(|other| {
-        [("type", &condition.r#type), ("status", &condition.status), ("reason", &condition.reason)]
-            .iter()
-            .all(|(field, wanted)| super::text(other, field) == wanted.as_str())
+        [
+            ("type", &condition.r#type),
+            ("status", &condition.status),
+            ("reason", &condition.reason),
+            ("message", &condition.message),
+        ]
+        .iter()
+        .all(|(field, wanted)| super::text(other, field) == wanted.as_str())
     })
+}
+
+/// Removes the conditions of a tag.
+pub fn clear_conditions(stream: &mut Object, tag: &str) {
+    let tags = stream.object_mut("status").get_mut("tags").and_then(Value::as_array_mut);
+    for entry in tags.into_iter().flatten().filter(|entry| super::text(entry, "tag") == tag) {
+        if let Value::Object(entry) = entry {
+            entry.remove("conditions");
+        }
+    }
 }

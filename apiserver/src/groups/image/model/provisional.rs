@@ -3,10 +3,11 @@
 //! takes it away and records what it found, so that the history is then the real server's.
 
 use picoshift_machinery::Object;
+use serde_json::Value;
 
 use super::spec_tags::{Source, TagReference};
 use super::status_tags::{remove_latest, status_tag};
-use super::{Event, add_event, latest_event, spec_tag};
+use super::{Event, add_event, latest_event, spec_tag, text};
 
 /// Whether the newest event of a tag is provisional: the bare pull spec of a spec tag that is to be imported.
 #[must_use]
@@ -49,7 +50,22 @@ pub fn drop_provisional(stream: &mut Object, tag: &str, reference: TagReference<
     }
 }
 
-/// Records what an import found: in place of the provisional event, if there is one, else as any event. Answers
+/// Takes the provisional events of `old` out of a history that a writer of the status, who does not know them, put
+/// others upon.
+pub fn drop_buried(stream: &mut Object, old: &Object) {
+    let Some(Value::Array(tags)) = stream.object_mut("status").get_mut("tags") else { return };
+    for entry in tags {
+        let tag = text(entry, "tag");
+        let Some(buried) = latest_event(old, tag).filter(|_| is_provisional(old, tag)) else { continue };
+        let Some(Value::Array(events)) = entry.get_mut("items") else { continue };
+        match events.iter().position(|event| Event::read(event).means(&buried)) {
+            None | Some(0) => {}
+            Some(at) => drop(events.remove(at)),
+        }
+    }
+}
+
+/// Records what an import or a push found: in place of the provisional event, if there is one, else as any event. Answers
 /// whether anything changed; conditions are cleared then.
 pub fn record_import(stream: &mut Object, tag: &str, event: &Event) -> bool {
     let provisional = is_provisional(stream, tag);

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::groups::image::GROUP;
 use crate::groups::image::columns::IMAGE_STREAMS;
+use crate::groups::image::images::list;
 use crate::groups::image::manifest::{DOCKER_CONFIG, DOCKER_MANIFEST, OCI_CONFIG, OCI_MANIFEST};
-use crate::groups::image::model::status_tags;
+use crate::groups::image::model::{status_tags, text};
 use crate::registry::Registry;
 use crate::rest::{GetOptions, Item, Storage};
 
@@ -98,12 +99,4 @@ impl Layers {
     fn blob(&mut self, name: &str, blob: Value) {
         self.blobs.entry(name).or_insert(blob);
     }
-}
-
-fn list<'a>(image: &'a Object, field: &str) -> &'a [Value] {
-    image.at(&[field]).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value.get(field).and_then(Value::as_str).unwrap_or("")
 }

@@ -166,6 +166,7 @@ impl Strategy for StreamStrategy {
                     None => object.object_mut("spec").remove(field),
                 };
             }
+            provisional::drop_buried(object, old);
             generations::observe(object, old);
             return;
         }

@@ -84,6 +84,33 @@ async fn a_tag_of_a_pull_spec_means_it_at_once_until_it_is_imported() {
 }
 
 #[tokio::test]
+async fn a_push_replaces_the_provisional_event() {
+    let fixture = Fixture::bare().await;
+    fixture.stream("a/app", json!([docker("t", "quay.io/x:1")])).await.unwrap();
+    fixture.push("a/app", "t", "sha256:1").await;
+    let pushed = fixture.get("a/app").await;
+    assert_eq!(history(&pushed, "t"), ["sha256:1"]);
+    let moved = fixture.change("a/app", Part::Spec, set(docker("t", "quay.io/x:2"))).await.unwrap();
+    assert_eq!(history(&moved, "t"), ["quay.io/x:2", "sha256:1"]);
+    // A writer of the status that does not know provisional events puts its own upon it, or keeps it.
+    let event = |image: &str| Event {
+        created: "2026-01-02T03:04:05Z".to_owned(),
+        docker_image_reference: format!("quay.io/y:{}", image.replace(':', "-")),
+        image: image.to_owned(),
+        generation: 0,
+    };
+    let touch = |stream: &mut Object| stream.set_annotation("k", "v");
+    let kept = fixture.change("a/app", Part::Status, touch).await.unwrap();
+    assert_eq!(history(&kept, "t"), ["quay.io/x:2", "sha256:1"]);
+    let upon = |stream: &mut Object| {
+        model::add_event(stream, "t", &event("sha256:2"));
+        model::add_event(stream, "t", &event("sha256:3"));
+    };
+    let written = fixture.change("a/app", Part::Status, upon).await.unwrap();
+    assert_eq!(history(&written, "t"), ["sha256:3", "sha256:2", "sha256:1"]);
+}
+
+#[tokio::test]
 async fn an_import_of_a_new_tag_needs_no_provisional_event() {
     let fixture = Fixture::bare().await;
     fixture.stream("a/app", json!([])).await.unwrap();
@@ -289,6 +316,9 @@ async fn many_writers_of_one_stream_lose_nothing() {
                 let source = format!("quay.io/x:{tag}");
                 fixture.change("a/app", Part::Spec, set(docker(&tag, &source))).await.unwrap();
                 fixture.push("a/app", &tag, &format!("image-{tag}")).await;
+                if n == 0 {
+                    fixture.push("a/app", &tag, &format!("newer-{tag}")).await;
+                }
             }
         }
     };
@@ -301,7 +331,8 @@ async fn many_writers_of_one_stream_lose_nothing() {
     let stream = fixture.get("a/app").await;
     assert_eq!(model::spec_tags(&stream).len(), 101);
     for n in 0..100 {
-        let wanted = [format!("image-t{n}"), format!("quay.io/x:t{n}")];
+        let newer = (n % 5 == 0).then(|| format!("newer-t{n}"));
+        let wanted: Vec<String> = newer.into_iter().chain([format!("image-t{n}")]).collect();
         assert_eq!(history(&stream, &format!("t{n}")), wanted);
     }
     assert_eq!(history(&stream, "followed").len(), 20);

@@ -32,6 +32,7 @@ impl TagStorage {
     ) -> Result<Arc<Item>, Status> {
         object_meta::check_generated(&object)?;
         self.admit_new(cx, &mut object).await?;
+        let options = &options.untracked();
         let name = object.name().to_owned();
         let Some((stream, tag)) = split_stream_tag(&name) else {
             let why = format!("{} must be of the form <stream_name>:<tag>", quote(&name));
@@ -69,6 +70,8 @@ impl TagStorage {
         options: &WriteOptions,
     ) -> Result<Updated, Status> {
         let (stream, tag) = self.split(name)?;
+        // As upstream: what is written by way of a tag has no manager in the stream.
+        let options = &options.untracked();
         let change = Change { kind: &*self.kind, updater, name, tag, adds: AtomicBool::new(false) };
         for _ in 0..TRIES {
             let found = match self.sources.streams.get(cx, stream, &GetOptions::default()).await {
@@ -117,7 +120,8 @@ impl TagStorage {
             uid: options.preconditions.uid.as_deref(),
         };
         // The history is the status', which writes of the spec do not touch.
-        let internal = WriteOptions { dry_run: options.dry_run, subresource: INTERNAL.to_owned() };
+        let internal =
+            WriteOptions { dry_run: options.dry_run, subresource: INTERNAL.to_owned(), tracker: None };
         let outcome = self.sources.streams.update(cx, stream, &removal, &internal).await;
         outcome.map_err(|status| self.own_words(status))?;
         Ok(Deleted::Gone(None))

@@ -11,7 +11,9 @@ use crate::schema::protobuf::EPOCH;
 
 /// Bytes that are no UTF-8 are shown as Go's JSON shows them.
 pub(super) fn text(bytes: &[u8]) -> Value {
-    String::from_utf8_lossy(bytes).into_owned().into()
+    let mut text = String::new();
+    json::push_text(&mut text, bytes);
+    text.into()
 }
 
 pub(super) fn number(kind: &Kind, value: u64) -> Value {
@@ -113,4 +115,14 @@ pub(super) fn raw(bytes: &[u8]) -> Result<Value, DecodeError> {
         }
     }
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_broken_byte_is_shown() {
+        assert_eq!(text(b"a\xe2\x82b\xff\xc3\xa9"), "a\u{fffd}\u{fffd}b\u{fffd}\u{e9}");
+    }
 }
