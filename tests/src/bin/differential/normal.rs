@@ -40,8 +40,10 @@ impl Names {
 
     /// Remembers a name that begins with `prefix` and was completed by the server.
     pub(crate) fn generated(&mut self, prefix: &str, name: &str) {
-        if name.len() > prefix.len() && name.starts_with(prefix) {
-            self.generated.insert(name.to_owned(), format!("{prefix}<generated>"));
+        // The end of a long prefix makes room.
+        let base = if prefix.len() > 58 { prefix.get(..58).unwrap_or(prefix) } else { prefix };
+        if name.len() > base.len() && name.starts_with(base) && name != prefix {
+            self.generated.insert(name.to_owned(), format!("{base}<generated>"));
         }
     }
 

@@ -166,7 +166,9 @@ impl<'a> Player<'a> {
             keep_only(&mut body, &fill(only, &self.words));
         }
         let sent = step.body.as_ref().and_then(|body| body["metadata"]["generateName"].as_str());
-        if let (Some(prefix), Some(name)) = (sent, body["metadata"]["name"].as_str()) {
+        if let (Some(prefix), Some(name)) =
+            (sent, body["metadata"]["name"].as_str().or(body["details"]["name"].as_str()))
+        {
             self.names.generated(prefix, name);
         }
         // A list as it was at a revision may show an older one than the list before.

@@ -24,7 +24,7 @@ const FAULTS: [(&str, Suite, &str); 20] = [
     ("missing-condition", Suite::Recorded, "body.status"),
     ("wrong-remaining-count", Suite::Live, "body.metadata.remainingItemCount"),
     ("lost-continue", Suite::Live, "body.metadata.continue"),
-    ("wrong-cell", Suite::Live, "body.rows"),
+    ("wrong-cell", Suite::Live, "body.rows[0]"),
     ("lost-bookmark", Suite::Live, "event "),
     ("dry-run-that-writes", Suite::Live, "code"),
     ("lost-unknown-field-warning", Suite::Live, "header warning"),

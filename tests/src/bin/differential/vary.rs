@@ -64,7 +64,7 @@ fn chosen(choice: &Value) -> anyhow::Result<(&str, &Value)> {
 
 fn set(step: &mut Step, field: &str, label: &str, value: &Value) -> anyhow::Result<()> {
     if field == "with" {
-        merge(step.with.get_or_insert_default(), value);
+        merge(step.with.get_or_insert_default(), value, true);
         label.clone_into(&mut step.defect);
         return Ok(());
     }
@@ -95,7 +95,7 @@ fn finish(base: &Value, mut step: Step, numbers: &[(&str, String)]) -> anyhow::R
     if let Some(with) = step.with.take() {
         ensure!(step.body.is_none() && step.text.is_none(), "{:?} has two bodies", step.name);
         let mut body = base.clone();
-        merge(&mut body, &with);
+        merge(&mut body, &with, false);
         step.body = Some(body);
     }
     step.body = step.body.map(|body| numbered_value(&body, numbers));
@@ -118,8 +118,8 @@ fn numbered_value(value: &Value, numbers: &[(&str, String)]) -> Value {
     }
 }
 
-/// RFC 7386: objects merge, null removes, anything else replaces.
-fn merge(target: &mut Value, patch: &Value) {
+/// RFC 7386: objects merge, null removes, anything else replaces. In two patches that become one `nulls` stay.
+fn merge(target: &mut Value, patch: &Value, nulls: bool) {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);
         return;
@@ -129,10 +129,10 @@ fn merge(target: &mut Value, patch: &Value) {
     }
     let Some(target) = target.as_object_mut() else { return };
     for (key, value) in patch {
-        if value.is_null() {
+        if value.is_null() && !nulls {
             target.remove(key);
         } else {
-            merge(target.entry(key).or_insert(Value::Null), value);
+            merge(target.entry(key).or_insert(Value::Null), value, nulls);
         }
     }
 }
