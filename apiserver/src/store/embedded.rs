@@ -61,7 +61,7 @@ use super::{ChangeSink, Engine, Pending, Record, Revision, Snapshot, StoreError,
 pub struct Options {
     /// redb's cache in bytes.
     pub cache_bytes: usize,
-    /// Changes to keep for old lists; of them subscribers get the newest [`read::SUBSCRIBED_MAX`].
+    /// Changes to keep for old lists; of them subscribers get the newest `SUBSCRIBED_MAX`.
     pub keep_changes: usize,
     /// Bytes of superseded records to keep at most, whatever their number.
     pub keep_bytes: u64,

@@ -187,7 +187,6 @@ async fn write_last(stage: &Stage) -> anyhow::Result<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::too_many_lines, reason = "one story, in order")]
 async fn killed_amid_writes_again_and_again() -> anyhow::Result<()> {
     let kills: u64 =
         std::env::var("KILLS").map_or(Ok(10), |text| text.parse()).context("KILLS is no number")?;
