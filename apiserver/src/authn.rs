@@ -135,7 +135,8 @@ impl Authenticator {
             let config = self.config.load();
             match by_certificate(&config, connection, headers) {
                 Ok(Some(identity)) => return Ok(identity),
-                Ok(None) => {}
+                // Nobody can tell yet whose it is; nobody's it is not.
+                Ok(None) => refused = !config.is_read(),
                 Err(Unauthorized) => refused = true,
             }
         }

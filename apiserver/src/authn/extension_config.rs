@@ -19,7 +19,7 @@ use super::request_header::RequestHeader;
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
-/// What the ConfigMap says; empty until it has been read: then nobody is believed.
+/// What the ConfigMap says; empty until it has been read: until then nobody is believed, and certificates are refused.
 #[derive(Debug, Default)]
 pub struct ExtensionConfig {
     /// Authority of client certificates.
@@ -27,6 +27,14 @@ pub struct ExtensionConfig {
     /// The front proxy.
     pub request_header: Option<Arc<RequestHeader>>,
     data: BTreeMap<String, String>,
+}
+
+impl ExtensionConfig {
+    /// Whether the ConfigMap has been read.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        !self.data.is_empty()
+    }
 }
 
 /// Why the ConfigMap cannot be used.

@@ -171,7 +171,8 @@ async fn nobody_is_believed_before_the_config_map_is_read() {
     let empty = Arc::new(ArcSwap::from_pointee(ExtensionConfig::default()));
     let authenticator = Authenticator::new(empty, TokenAuthenticator::new(Arc::clone(&world.tokens) as _));
     let proxy = connection(Some(&world.proxy.client("front-proxy-client", &[])));
-    let identity = authenticator.authenticate(&proxy, &header_map(&SPOOF)).await.unwrap();
+    assert_eq!(authenticator.authenticate(&proxy, &header_map(&SPOOF)).await.unwrap_err(), Unauthorized);
+    let identity = authenticator.authenticate(&connection(None), &header_map(&SPOOF)).await.unwrap();
     assert_eq!(identity.method, Method::Anonymous);
 }
 
