@@ -1,5 +1,5 @@
 //! Our server is killed again and again amid writes, and nobody can tell from what it says: a recorded history is
-//! checked as a whole. `KILLS` says how often (10).
+//! checked as a whole. `KILLS` says how often (5).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
