@@ -149,18 +149,13 @@ fn page(view: &View, selection: &Selection, token: Option<(&Continue, bool)>, li
         .iter_from(from)
         .take_while(|item| namespace.is_empty() || *item.namespace == *namespace)
         .filter(|item| selection.matches(item));
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let taken: Vec<Arc<Item>> = if limit == 0 {
-        rest.by_ref().cloned().collect()
-    } else {
-        rest.by_ref().take(limit).cloned().collect()
-    };
-    let left = rest.count() as u64;
-    let (continue_token, remaining) = match taken.last() {
-        Some(last) if left > 0 => {
+    let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let taken: Vec<Arc<Item>> = rest.by_ref().take(limit).cloned().collect();
+    let (continue_token, remaining) = match (taken.last(), rest.next()) {
+        (Some(last), Some(_)) => {
             let token = Continue::after(view.revision, namespace, &last.namespace, &last.name).encode();
             // Upstream counts what is left only where no selector would make that a guess.
-            (token, selection.selects_all_names().then_some(left))
+            (token, selection.selects_all_names().then(|| 1 + rest.count() as u64))
         }
         _ => (String::new(), None),
     };
