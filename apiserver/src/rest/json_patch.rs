@@ -3,6 +3,10 @@
 
 use serde_json::Value;
 
+/// How many items of lists the operations of a patch may move. Each operation at the begin of a long list moves all of
+/// it, and a body has room for a long list and ten thousand of them.
+const MOVED_MAX: usize = 50_000_000;
+
 /// An operation as it was sent.
 #[derive(Clone, Debug)]
 pub struct Operation(Value);
@@ -14,6 +18,23 @@ pub(super) enum Failure {
     Unfit(String),
     /// The copies of the patch are larger than this many bytes together.
     Large(usize),
+    /// The patch moves too many items.
+    TooMuchWork,
+}
+
+/// What the operations of a patch have cost so far.
+#[derive(Default)]
+struct Work {
+    copied: usize,
+    moved: usize,
+}
+
+impl Work {
+    /// Counts the items of a list behind the one that comes or goes.
+    fn moves(&mut self, items: usize) -> Result<(), Failure> {
+        self.moved = self.moved.saturating_add(items);
+        if self.moved > MOVED_MAX { Err(Failure::TooMuchWork) } else { Ok(()) }
+    }
 }
 
 impl Operation {
@@ -39,11 +60,11 @@ impl Operation {
         self.0.get("value").cloned().unwrap_or_default()
     }
 
-    /// Applies it; `copied` adds up what copies took, up to `limit`.
-    fn apply(&self, document: &mut Value, copied: &mut usize, limit: usize) -> Result<(), Failure> {
+    /// Applies it; `work` adds up what copies took, up to `limit`, and what was moved.
+    fn apply(&self, document: &mut Value, work: &mut Work, limit: usize) -> Result<(), Failure> {
         match self.text("op")? {
-            "add" => place(document, self.text("path")?)?.add(self.value()),
-            "remove" => place(document, self.text("path")?)?.remove().map(drop),
+            "add" => place(document, self.text("path")?)?.add(self.value(), work),
+            "remove" => place(document, self.text("path")?)?.remove(work).map(drop),
             "replace" => match self.text("path")? {
                 "" => {
                     *document = self.value();
@@ -52,24 +73,26 @@ impl Operation {
                 path => place(document, path)?.replace(self.value()),
             },
             "move" => {
-                let value = place(document, self.text("from")?)?.remove()?;
-                place(document, self.text("path")?)?.add(value)
+                let value = place(document, self.text("from")?)?.remove(work)?;
+                place(document, self.text("path")?)?.add(value, work)
             }
             "copy" => {
                 let from = place(document, self.text("from")?)?.get()?.cloned();
-                *copied = copied.saturating_add(from.as_ref().map_or(0, |value| value.to_string().len()));
-                if *copied > limit {
+                let size = from.as_ref().map_or(0, |value| value.to_string().len());
+                work.copied = work.copied.saturating_add(size);
+                if work.copied > limit {
                     return Err(Failure::Large(limit));
                 }
-                place(document, self.text("path")?)?.add(from.unwrap_or_default())
+                place(document, self.text("path")?)?.add(from.unwrap_or_default(), work)
             }
             "test" => {
                 let path = self.text("path")?;
-                let found = match path {
-                    "" => Some(document.clone()),
-                    path => place(document, path)?.get()?.cloned(),
+                // What is found may be large, and the next operation may test it too: it is not copied.
+                let wanted = self.0.get("value").unwrap_or(&Value::Null);
+                let holds = match path {
+                    "" => document == wanted,
+                    path => place(document, path)?.get()?.unwrap_or(&Value::Null) == wanted,
                 };
-                let holds = found.unwrap_or_default() == self.value();
                 holds.then_some(()).ok_or_else(|| unfit("testing value failed", path))
             }
             other => Err(unfit("unexpected kind", other)),
@@ -82,8 +105,8 @@ impl Operation {
 /// # Errors
 /// The first operation that fails.
 pub(super) fn apply(operations: &[Operation], document: &mut Value, limit: usize) -> Result<(), Failure> {
-    let mut copied = 0;
-    operations.iter().try_for_each(|operation| operation.apply(document, &mut copied, limit))
+    let mut work = Work::default();
+    operations.iter().try_for_each(|operation| operation.apply(document, &mut work, limit))
 }
 
 /// A field or element in an object or array that is there; it need not be itself.
@@ -140,7 +163,7 @@ impl Place<'_> {
         }
     }
 
-    fn add(self, value: Value) -> Result<(), Failure> {
+    fn add(self, value: Value, work: &mut Work) -> Result<(), Failure> {
         match self {
             Self::Field(map, key) => drop(map.insert(key, value)),
             Self::Element(items, key) if key == "-" => items.push(value),
@@ -148,6 +171,7 @@ impl Place<'_> {
                 // An index from the end counts the new element too.
                 let at = index(&key, if key.starts_with('-') { items.len() + 1 } else { items.len() });
                 let at = at.filter(|at| *at <= items.len()).ok_or_else(|| unfit("invalid index", &key))?;
+                work.moves(items.len() - at)?;
                 items.insert(at, value);
             }
         }
@@ -165,12 +189,14 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn remove(self) -> Result<Value, Failure> {
+    fn remove(self, work: &mut Work) -> Result<Value, Failure> {
         match self {
             Self::Field(map, key) => map.remove(&key).ok_or_else(|| unfit("nonexistent key", &key)),
             Self::Element(items, key) => {
                 let at = index(&key, items.len()).filter(|at| *at < items.len());
-                at.map(|at| items.remove(at)).ok_or_else(|| unfit("invalid index", &key))
+                let at = at.ok_or_else(|| unfit("invalid index", &key))?;
+                work.moves(items.len() - at)?;
+                Ok(items.remove(at))
             }
         }
     }
@@ -208,6 +234,23 @@ mod tests {
             {"op": "remove", "path": "/l/1"},
         ]));
         assert_eq!(made.unwrap()["l"], json!([0, 3, 4]));
+    }
+
+    #[test]
+    fn a_long_list_is_not_moved_ten_thousand_times() {
+        let list = vec![Value::Null; 200_000];
+        for operations in [
+            vec![json!({"op": "move", "from": "/l/0", "path": "/l/0"}); 9_000],
+            vec![json!({"op": "copy", "from": "/l/1", "path": "/l/0"}); 9_000],
+            vec![json!({"op": "remove", "path": "/l/0"}); 9_000],
+        ] {
+            let mut document = json!({"l": list});
+            let failure = apply(&Operation::read(operations.into()), &mut document, usize::MAX);
+            assert_eq!(failure, Err(Failure::TooMuchWork));
+        }
+        let mut document = json!({"l": list});
+        let tests = vec![json!({"op": "test", "path": "/l/0"}); 9_000];
+        assert_eq!(apply(&Operation::read(tests.into()), &mut document, 0), Ok(()));
     }
 
     #[test]

@@ -109,6 +109,11 @@ fn does_not_apply(failure: Failure) -> Status {
             "RequestEntityTooLarge",
             format!("the copies of the JSON patch exceed the limit of {limit} bytes"),
         ),
+        Failure::TooMuchWork => Status::failure(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            "the patch moves too many items of lists",
+        ),
     }
 }
 
