@@ -24,6 +24,10 @@ use crate::resource::Resource;
 /// What the build took out of the pinned module.
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.json"));
 
+/// Most objects that lists and maps of one object may hold. Each takes two bytes in a body, and a thousand times that with
+/// all its empty fields; with so many, no object is small enough to be stored.
+const ELEMENTS_MAX: usize = 50_000;
+
 /// What is done about unknown and repeated fields (`fieldValidation`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
@@ -107,6 +111,13 @@ struct Type {
     kind: Kind,
     /// In protobuf a list or map that is a message of its own, so that an empty one is told from an absent one.
     wrapped: bool,
+}
+
+impl Type {
+    /// Whether an empty one takes memory: it counts towards [`ELEMENTS_MAX`].
+    fn is_object(&self) -> bool {
+        matches!(self.kind, Kind::Struct(_)) || self.wrapped
+    }
 }
 
 #[derive(Debug)]

@@ -235,3 +235,19 @@ async fn a_body_that_is_too_large_is_heard_out_but_not_for_ever() {
         assert_eq!(taken.load(std::sync::atomic::Ordering::Relaxed), expected);
     }
 }
+
+/// Each takes three bytes in a body, and hundreds with its empty fields.
+#[test]
+fn a_small_body_makes_no_large_object() {
+    let schemas = Schemas::load().unwrap();
+    for (what, element) in [("alternateBackends", "{}"), ("alternateBackends", "null")] {
+        let body = format!("{{\"spec\":{{\"{what}\":[{}]}}}}", vec![element; 60_000].join(","));
+        for content_type in ["application/json", "application/yaml"] {
+            let refused =
+                decode_object(&schemas, &ROUTES, Some(content_type), body.as_bytes(), FieldValidation::Warn);
+            let status = refused.unwrap_err();
+            let message = "Route in version \"v1\" cannot be handled as a Route: json: more than 50000 objects in lists and maps";
+            assert_eq!((status.code, status.message.as_str()), (400, message));
+        }
+    }
+}

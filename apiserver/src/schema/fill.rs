@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 
-use super::{Field, Kind, Mismatch, Schemas, Type, time};
+use super::{ELEMENTS_MAX, Field, Kind, Mismatch, Schemas, Type, time};
 use crate::decode::node::{Node, number};
 use crate::decode::strict::StrictErrors;
 
@@ -23,6 +23,7 @@ pub(super) fn fill(
         fields: Vec::new(),
         error: None,
         strict: strict.then(StrictErrors::default),
+        elements: 0,
     };
     let mut slot = Value::Null;
     let r#type = Type { go: go.into(), kind: Kind::Struct(root), wrapped: false };
@@ -49,6 +50,8 @@ struct Filler<'s> {
     error: Option<String>,
     /// Unknown and repeated fields, where they are asked for.
     strict: Option<StrictErrors>,
+    /// Objects in lists and maps so far.
+    elements: usize,
 }
 
 impl<'s> Filler<'s> {
@@ -115,6 +118,7 @@ impl<'s> Filler<'s> {
     }
 
     fn map(&mut self, inner: &Type, members: Vec<(String, Node)>, slot: &mut Value) -> Result<(), Abort> {
+        self.count(inner, members.len())?;
         let map = object(slot);
         let mut seen = std::collections::HashSet::new();
         for (name, node) in members {
@@ -132,6 +136,7 @@ impl<'s> Filler<'s> {
 
     /// Where a list appears twice, items are decoded into the earlier ones of the same place, as in Go.
     fn list(&mut self, element: &Type, items: Vec<Node>, slot: &mut Value) -> Result<(), Abort> {
+        self.count(element, items.len())?;
         let earlier = match slot.take() {
             Value::Array(list) => list,
             _ => Vec::new(),
@@ -146,6 +151,14 @@ impl<'s> Filler<'s> {
             list.push(self.or_zero(element, value));
         }
         *slot = Value::Array(list);
+        Ok(())
+    }
+
+    fn count(&mut self, element: &Type, more: usize) -> Result<(), Abort> {
+        self.elements += if element.is_object() { more } else { 0 };
+        if self.elements > ELEMENTS_MAX {
+            return Err(Abort(format!("json: more than {ELEMENTS_MAX} objects in lists and maps")));
+        }
         Ok(())
     }
 

@@ -11,11 +11,7 @@ use serde_json::{Map, Number, Value};
 
 use self::values::{int_or_string, list, number, object, raw, text, time};
 use super::{Slot, WireField};
-use crate::schema::{Kind, Schemas, Struct, Type};
-
-/// Most messages that lists and maps of one object may hold. Each takes two bytes in a body, and a thousand times that
-/// as an object with all its empty fields.
-const ELEMENTS_MAX: usize = 50_000;
+use crate::schema::{ELEMENTS_MAX, Kind, Schemas, Struct, Type};
 
 /// Why a message is no object of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -211,7 +207,7 @@ impl Decoder<'_> {
     }
 
     fn count(&mut self, element: &Type) -> Result<(), DecodeError> {
-        self.elements += usize::from(matches!(element.kind, Kind::Struct(_)) || element.wrapped);
+        self.elements += usize::from(element.is_object());
         if self.elements > ELEMENTS_MAX { Err(DecodeError::TooLarge) } else { Ok(()) }
     }
 }
