@@ -5,16 +5,27 @@ use picoshift_machinery::{Status, protobuf};
 use super::{SCHEMAS, assert_settled};
 use crate::decode::{self, Decoded};
 use crate::groups::{image, route, user};
+use crate::resource::Resource;
 use crate::schema::{FieldValidation, Schemas};
 
-/// A body against the schema of Routes, as JSON and as YAML: what is read does not hang on how it is validated, and is what
+/// Kinds that have fields of every type; one whose name another's begins with comes after it.
+static RESOURCES: [&Resource; 4] =
+    [&route::ROUTES, &image::IMAGE_STREAM_IMPORTS, &image::IMAGES, &user::GROUPS];
+
+/// The resource whose kind is named in a body.
+fn named(bytes: &[u8]) -> &'static Resource {
+    let names = |kind: &str| bytes.windows(kind.len()).any(|part| part == kind.as_bytes());
+    RESOURCES.into_iter().find(|resource| names(resource.gvk.kind)).unwrap_or(&route::ROUTES)
+}
+
+/// A body, as JSON and as YAML: what is read does not hang on how it is validated, and is what
 /// will be stored.
 pub(super) fn body(bytes: &[u8]) {
     let Some(schemas) = &*SCHEMAS else { return };
+    let resource = named(bytes);
     for content_type in ["application/json", "application/yaml"] {
-        let read = |validation| {
-            decode::decode_object(schemas, &route::ROUTES, Some(content_type), bytes, validation)
-        };
+        let read =
+            |validation| decode::decode_object(schemas, resource, Some(content_type), bytes, validation);
         let (ignore, warn, strict) =
             (read(FieldValidation::Ignore), read(FieldValidation::Warn), read(FieldValidation::Strict));
         match (&ignore, &warn, &strict) {
@@ -30,7 +41,7 @@ pub(super) fn body(bytes: &[u8]) {
             }
             _ => panic!("{ignore:?}, {warn:?}, {strict:?}"),
         }
-        settled(schemas, &route::ROUTES, &ignore);
+        settled(schemas, resource, &ignore);
         let _ = decode::decode_delete_options(schemas, Some(content_type), bytes);
     }
 }
@@ -40,7 +51,7 @@ pub(super) fn body(bytes: &[u8]) {
 pub(super) fn message(bytes: &[u8]) {
     let Some(schemas) = &*SCHEMAS else { return };
     let content_type = Some("application/vnd.kubernetes.protobuf");
-    for resource in [&route::ROUTES, &image::IMAGE_STREAM_IMPORTS, &user::GROUPS] {
+    for resource in RESOURCES {
         for body in [bytes, &protobuf::envelope("", "", bytes)] {
             let decoded =
                 decode::decode_object(schemas, resource, content_type, body, FieldValidation::Strict);
@@ -50,7 +61,7 @@ pub(super) fn message(bytes: &[u8]) {
     let _ = decode::decode_delete_options(schemas, content_type, bytes);
 }
 
-fn settled(schemas: &Schemas, resource: &crate::resource::Resource, decoded: &Result<Decoded, Status>) {
+fn settled(schemas: &Schemas, resource: &Resource, decoded: &Result<Decoded, Status>) {
     match decoded {
         Ok(decoded) => assert_settled(schemas, resource, &decoded.object),
         Err(status) => assert!(matches!(status.code, 400 | 415), "{status:?}"),
