@@ -22,6 +22,7 @@ mod route_hosts;
 mod route_status;
 mod routes;
 mod server_side_apply;
+mod single_names;
 mod strategic_patch;
 mod support;
 mod users;
