@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::item::Item;
-use super::message::Message;
+use super::message::{self, Message};
 use super::options::ListOptions;
 use super::partial;
 use super::respond::{Form, list_metadata};
@@ -132,7 +132,7 @@ impl Encoder {
     fn frame(&self, out: &mut BytesMut, kind: &str, object: &Object) {
         match (self.form.media_type.encoding, self.form.media_type.shape) {
             (Encoding::Protobuf, Shape::Metadata(version) | Shape::MetadataList(version)) => {
-                let metadata = protobuf::partial_object_metadata(object, version);
+                let metadata = message::metadata(object, &self.schemas, version);
                 out.put_slice(&protobuf::watch_event(kind, &metadata));
             }
             (Encoding::Protobuf, Shape::Whole) => {
