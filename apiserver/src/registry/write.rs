@@ -7,7 +7,7 @@ use picoshift_machinery::{FieldError, Object, Status};
 use serde_json::Value;
 
 use super::Registry;
-use super::commit::{CommitError, Current, Intent, store_status};
+use super::commit::{CommitError, Current, store_status};
 use super::fields::{self, Changed};
 use super::metadata;
 use crate::admission::{Operation, Review};
@@ -99,13 +99,12 @@ impl Registry {
         if let Some(item) = self.cache.get(namespace, &name) {
             return Err(self.taken(&name, Some(&item)));
         }
-        let intent = Intent::new(&key, None, Some(object));
         if options.dry_run {
             // What the client put there stays: nothing is written that would say otherwise.
-            return Ok(Arc::new(self.commit.dry_run(&intent, sent)));
+            return Ok(Arc::new(self.commit.dry_run(&key, None, object, sent)));
         }
-        match self.commit.write(intent).await {
-            Ok(written) => Ok(self.served(&written)),
+        match self.commit.write(&key, None, object).await {
+            Ok(item) => Ok(item),
             Err(CommitError::Conflict) => {
                 // Who is told that it is there can read it.
                 self.commit.settled().await;
@@ -214,19 +213,15 @@ impl Registry {
             return Ok(Arc::new(Item::new(resource, shown, current.record.revision)));
         }
         let finished = object.deletion_timestamp().is_some() && object.finalizers().is_empty();
-        if finished && !options.dry_run {
-            // The last finalizer is gone: this update is the deletion; the answer is the object as updated.
-            let last = Intent::new(key, Some(current), Some(object));
-            let last = self.commit.dry_run(&last, current.record.revision);
-            self.commit.write(Intent::new(key, Some(current), None)).await?;
+        if finished || options.dry_run {
+            let last = self.commit.dry_run(key, Some(current), object, current.record.revision);
+            if !options.dry_run {
+                // The last finalizer is gone: this update is the deletion; the answer is the object as updated.
+                self.commit.delete(key, current).await?;
+            }
             return Ok(Arc::new(last));
         }
-        let intent = Intent::new(key, Some(current), Some(object));
-        if options.dry_run {
-            return Ok(Arc::new(self.commit.dry_run(&intent, current.record.revision)));
-        }
-        let written = self.commit.write(intent).await?;
-        Ok(self.served(&written))
+        Ok(self.commit.write(key, Some(current), object).await?)
     }
 
     /// The checks of `rest.BeforeUpdate` and of the optimistic lock, in the order of upstream.
