@@ -13,6 +13,7 @@ mod kubectl;
 mod lifecycle;
 mod network;
 mod openapi;
+mod operating;
 mod pressure;
 mod project_security;
 mod projects;
