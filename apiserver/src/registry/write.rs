@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Registry;
 use super::commit::{CommitError, Current, store_status};
-use super::fields::{self, Changed};
+use super::fields;
 use super::metadata;
 use crate::admission::{Operation, Review};
 use crate::object_meta;
@@ -32,15 +32,15 @@ impl Registry {
         let generated = object.name().is_empty() && !object.generate_name().is_empty();
         self.strategy.set_defaults(&mut object);
         self.track_new(&mut object, options);
+        if !generated {
+            return self.create_named(cx, object, None, options).await;
+        }
         for _ in 0..NAME_TRIES {
+            let name = self.strategy.generate_name(object.generate_name());
             let mut candidate = object.clone();
-            if generated {
-                let name = self.strategy.generate_name(object.generate_name());
-                candidate.set_metadata("name", name);
-            }
-            let name = candidate.name().to_owned();
+            candidate.set_metadata("name", name.as_str());
             match self.create_named(cx, candidate, None, options).await {
-                Err(status) if generated && status.is("AlreadyExists") => {
+                Err(status) if status.is("AlreadyExists") => {
                     tracing::debug!(name, "a generated name is taken");
                 }
                 outcome => return outcome,
@@ -66,7 +66,7 @@ impl Registry {
             Some(_) => 0,
             None => object.resource_version().parse::<u64>().unwrap_or(0),
         };
-        let owners = fields::owners(&object);
+        let owners = fields::take(&mut object);
         metadata::begin(&mut object, namespace, &uuid::Uuid::new_v4().to_string(), &metadata::now());
         object.set_metadata("managedFields", owners);
         if self.strategy.counts_generation() {
@@ -183,9 +183,8 @@ impl Registry {
     ) -> Result<Arc<Item>, Attempt> {
         let resource = self.strategy.resource();
         let old = &*self.strategy.folded(&current.stored);
-        let Changed { mut object, owners } = self.change(current, old, updater, options)?;
+        let mut object = self.change(current, old, updater, options)?;
         metadata::carry_over(&mut object, old);
-        object.set_metadata("managedFields", owners);
         let review = Review { operation: Operation::Update, object: &object, old: Some(old), resource };
         self.admission.mutate(cx, &review).await?;
         owner_references::dedup(cx, &mut object, Stage::Admitted);

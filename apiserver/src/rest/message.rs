@@ -7,6 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use picoshift_machinery::media_type::MetaVersion;
 use picoshift_machinery::protobuf::{self, ListMeta, envelope, wire};
 use picoshift_machinery::{Object, Status};
+use serde_json::Value;
 
 use crate::registry::chunk::Chunk;
 use crate::schema::Schemas;
@@ -52,18 +53,13 @@ fn no_message(kind: &str) -> Status {
 
 /// An object's metadata as `PartialObjectMetadata`, in its envelope.
 #[must_use]
-pub fn metadata(object: &Object, schemas: &Schemas, version: MetaVersion) -> Bytes {
-    envelope(version.api_version(), "PartialObjectMetadata", &schemas.metadata_to_protobuf(object))
+pub fn metadata(metadata: &Value, schemas: &Schemas, version: MetaVersion) -> Bytes {
+    envelope(version.api_version(), "PartialObjectMetadata", &schemas.metadata_to_protobuf(metadata))
 }
 
 /// Objects' metadata as `PartialObjectMetadataList`, in its envelope.
 #[must_use]
-pub fn metadata_list(
-    objects: &[Object],
-    meta: ListMeta<'_>,
-    schemas: &Schemas,
-    version: MetaVersion,
-) -> Bytes {
+pub fn metadata_list(items: &[Value], meta: ListMeta<'_>, schemas: &Schemas, version: MetaVersion) -> Bytes {
     let (meta_number, items_number) = match version {
         MetaVersion::V1 => (1, 2),
         MetaVersion::V1beta1 => (2, 1),
@@ -72,8 +68,8 @@ pub fn metadata_list(
     if version == MetaVersion::V1 {
         out.message(meta_number, &meta.message());
     }
-    for object in objects {
-        out.bytes(items_number, &schemas.metadata_to_protobuf(object));
+    for metadata in items {
+        out.bytes(items_number, &schemas.metadata_to_protobuf(metadata));
     }
     if version == MetaVersion::V1beta1 {
         out.message(meta_number, &meta.message());

@@ -82,13 +82,16 @@ pub fn item(
     if form.is_message() {
         return Ok(protobuf_answer(code, item.message(schemas)?.enveloped().clone(), form));
     }
+    if let Shape::Metadata(version) = form.media_type.shape {
+        let metadata = item.metadata().map_err(Status::internal)?;
+        return Ok(match form.media_type.encoding {
+            Encoding::Protobuf => protobuf_answer(code, message::metadata(&metadata, schemas, version), form),
+            _ => encoded(code, &partial::metadata_only(metadata, version), form),
+        });
+    }
     let object = item.object().map_err(Status::internal)?;
     let value = match form.media_type.shape {
-        Shape::Metadata(version) if form.media_type.encoding == Encoding::Protobuf => {
-            return Ok(protobuf_answer(code, message::metadata(&object, schemas, version), form));
-        }
-        Shape::Whole => object,
-        Shape::Metadata(version) => partial::metadata_only(&object, version),
+        Shape::Whole | Shape::Metadata(_) => object,
         Shape::MetadataList(_) => {
             return Err(partial::mismatch(storage.resource().gvk.group, object.kind(), false));
         }
@@ -119,33 +122,36 @@ pub fn list(
     }
     let version = list.revision.to_string();
     let metadata = list_metadata(&version, &list.continue_token, list.remaining);
-    let objects = objects(&list.items)?;
     let value = match form.media_type.shape {
-        Shape::MetadataList(meta) if form.media_type.encoding == Encoding::Protobuf => {
-            let list_meta = ListMeta {
-                resource_version: &version,
-                continue_token: &list.continue_token,
-                remaining: list.remaining,
-            };
-            let content = message::metadata_list(&objects, list_meta, schemas, meta);
-            return Ok(protobuf_answer(StatusCode::OK, content, form));
+        Shape::MetadataList(meta) => {
+            let items = list.items.iter().map(|item| item.metadata());
+            let items = items.collect::<Result<Vec<_>, _>>().map_err(Status::internal)?;
+            if form.media_type.encoding == Encoding::Protobuf {
+                let list_meta = ListMeta {
+                    resource_version: &version,
+                    continue_token: &list.continue_token,
+                    remaining: list.remaining,
+                };
+                let content = message::metadata_list(&items, list_meta, schemas, meta);
+                return Ok(protobuf_answer(StatusCode::OK, content, form));
+            }
+            partial::metadata_list(items, metadata, meta)
         }
         Shape::Whole => {
             let resource = storage.resource();
             let mut value = Object::new(&resource.gvk.api_version(), &resource.list_kind());
             value.0.insert("metadata".to_owned(), metadata.into());
-            let items: Vec<Value> = objects.into_iter().map(untyped).collect();
+            let items: Vec<Value> = objects(&list.items)?.into_iter().map(untyped).collect();
             value.0.insert("items".to_owned(), items.into());
             value
         }
-        Shape::MetadataList(version) => partial::metadata_list(&objects, metadata, version),
         Shape::Metadata(_) => {
             let resource = storage.resource();
             return Err(partial::mismatch(resource.gvk.group, &resource.list_kind(), true));
         }
         Shape::Table(version) => {
             let options = TableOptions { version, include: form.include };
-            wrap(table::table(storage, &objects, &metadata, options, true))
+            wrap(table::table(storage, &objects(&list.items)?, &metadata, options, true))
         }
     };
     Ok(encoded(StatusCode::OK, &value, form))

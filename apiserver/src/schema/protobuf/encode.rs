@@ -22,13 +22,12 @@ impl Schemas {
         Some(out.into_vec())
     }
 
-    /// The message of an object that has its metadata alone, without its envelope.
+    /// The message of an object that has this metadata alone, without its envelope.
     #[must_use]
-    pub fn metadata_to_protobuf(&self, object: &Object) -> Vec<u8> {
+    pub fn metadata_to_protobuf(&self, metadata: &Value) -> Vec<u8> {
         let meta = &self.structs[self.object_meta];
-        let map = object.0.get("metadata").and_then(Value::as_object);
         let mut out = Message::default();
-        out.nested(1, |out| self.fields(meta, &meta.wire, map, out));
+        out.nested(1, |out| self.fields(meta, &meta.wire, metadata.as_object(), out));
         out.into_vec()
     }
 
