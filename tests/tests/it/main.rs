@@ -25,4 +25,5 @@ mod routes;
 mod server_side_apply;
 mod strategic_patch;
 mod support;
+mod tools;
 mod users;
