@@ -125,6 +125,8 @@ impl Cache {
         }
         state.since = subscription.since;
         state.applied = subscription.snapshot.revision;
+        // What was written before the start is in the snapshot.
+        cache.rendered.take(state.applied);
         let mut older = HashMap::new();
         for past in subscription.history {
             if let Some(event) = cache.event(&past, &state.tree, &mut older) {
@@ -254,6 +256,12 @@ impl Cache {
         let current = change.current.as_ref().and_then(&mut item_of);
         let previous = previous.as_ref().and_then(&mut item_of);
         self.pair(change, current, previous)
+    }
+
+    /// How many items writers have made that are not taken in.
+    #[cfg(test)]
+    pub(super) fn items_that_wait(&self) -> usize {
+        self.rendered.len()
     }
 
     /// How many items the log holds that are not in the tree.

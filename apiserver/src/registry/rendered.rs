@@ -1,7 +1,7 @@
 //! Items that writers made of what they wrote, until the cache takes them in: each state is encoded once, and not on the
 //! store's only thread.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ pub(super) struct Rendered(Mutex<Inner>);
 struct Inner {
     /// The cache has come this far.
     taken: Revision,
-    items: HashMap<Revision, Arc<Item>>,
+    items: BTreeMap<Revision, Arc<Item>>,
 }
 
 impl Rendered {
@@ -29,11 +29,21 @@ impl Rendered {
         }
     }
 
-    /// Takes the item of a revision; revisions are asked for in order.
+    /// Takes the item of a revision; revisions are asked for in order, so that none before it is kept.
     pub(super) fn take(&self, revision: Revision) -> Option<Arc<Item>> {
         let mut inner = self.0.lock();
         inner.taken = revision;
-        inner.items.remove(&revision)
+        let mut last = None;
+        while let Some(first) = inner.items.first_entry().filter(|first| *first.key() <= revision) {
+            last = Some(first.remove());
+        }
+        last.filter(|item| item.revision == revision)
+    }
+
+    /// How many items are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().items.len()
     }
 }
 
@@ -58,6 +68,8 @@ mod tests {
         assert!(rendered.take(4).is_none(), "written by nobody who offered");
         rendered.offer(&item(4));
         assert_eq!(rendered.take(5).map(|item| item.revision), Some(5));
-        assert_eq!(rendered.0.lock().items.len(), 1, "what came too late is not kept");
+        assert_eq!(rendered.len(), 1, "what came too late is not kept");
+        assert!(rendered.take(10).is_none());
+        assert_eq!(rendered.len(), 0, "what the cache did not ask for is not kept");
     }
 }
