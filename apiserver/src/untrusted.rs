@@ -66,7 +66,7 @@ pub fn query_string(text: &str) {
     let _ = query::get_options(&query);
     let _ = query::delete_options(&query);
     let _ = query::table_options(&query);
-    for listing in [Listing::ByQuery, Listing::Watch { name: Some("n") }] {
+    for listing in [Listing::ByQuery { name: None }, Listing::Watch { name: Some("n") }] {
         let _ = query::list_options(&query, &route::ROUTES, listing);
     }
     for kind in [WriteKind::Apply, WriteKind::Create, WriteKind::Patch, WriteKind::Update] {

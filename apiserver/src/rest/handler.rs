@@ -42,6 +42,13 @@ struct Call<'a> {
     form: Form,
 }
 
+impl Call<'_> {
+    /// The name that the path or a selector gives, which is what was authorized.
+    fn name(&self) -> Option<&str> {
+        Some(self.cx.info.name.as_str()).filter(|name| !name.is_empty())
+    }
+}
+
 #[async_trait]
 impl Endpoint for Handler {
     async fn call(&self, cx: Arc<RequestContext>, request: Request<Incoming>) -> Response<Body> {
@@ -172,16 +179,15 @@ impl Handler {
 
     async fn list(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
         let resource = call.storage.resource();
-        let mut options = query::list_options(&call.query, resource, Listing::ByQuery)?;
+        let mut options = query::list_options(&call.query, resource, Listing::ByQuery { name: call.name() })?;
         collector::hide(resource, &call.cx.user, &mut options);
         let list = call.storage.list(call.cx, &options).await?;
         self.answer_list(call, list)
     }
 
     async fn watch(&self, call: &Call<'_>) -> Result<Response<Body>, Status> {
-        let name = Some(call.cx.info.name.as_str()).filter(|name| !name.is_empty());
         let resource = call.storage.resource();
-        let mut options = query::list_options(&call.query, resource, Listing::Watch { name })?;
+        let mut options = query::list_options(&call.query, resource, Listing::Watch { name: call.name() })?;
         collector::hide(resource, &call.cx.user, &mut options);
         stream::with_timeout(&mut options);
         let watch = call.storage.watch(call.cx, &options).await?;

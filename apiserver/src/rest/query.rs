@@ -7,8 +7,8 @@ pub mod write;
 use std::borrow::Cow;
 
 use http::StatusCode;
-use percent_encoding::percent_decode_str;
 use picoshift_machinery::field_error::{FieldError, FieldErrorKind, quote};
+use picoshift_machinery::query::pairs;
 use picoshift_machinery::{Object, Status};
 
 use super::options::GetOptions;
@@ -27,16 +27,7 @@ impl<'a> Query<'a> {
     /// Reads the part of a URL behind `?`. What cannot be decoded is left out, as in Go.
     #[must_use]
     pub fn parse(text: Option<&'a str>) -> Self {
-        let pairs =
-            text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
-        Self(
-            pairs
-                .filter_map(|pair| {
-                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                    Some((decode(name)?, decode(value)?))
-                })
-                .collect(),
-        )
+        Self(pairs(text).collect())
     }
 
     /// The first value of a parameter.
@@ -74,22 +65,6 @@ impl<'a> Query<'a> {
             Err(why) => Err(Status::bad_request(format!("strconv.ParseInt: parsing {}: {why}", quote(text)))),
         }
     }
-}
-
-fn decode(text: &str) -> Option<Cow<'_, str>> {
-    let bytes = text.as_bytes();
-    if !bytes.iter().any(|b| matches!(b, b'%' | b'+')) {
-        return Some(text.into());
-    }
-    // Go refuses a stray percent sign.
-    let broken = bytes.iter().enumerate().any(|(at, b)| {
-        *b == b'%' && !bytes.get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
-    });
-    if broken {
-        return None;
-    }
-    let spaced = text.replace('+', " ");
-    Some(percent_decode_str(&spaced).decode_utf8_lossy().into_owned().into())
 }
 
 fn parse_integer(text: &str) -> Result<i64, &'static str> {

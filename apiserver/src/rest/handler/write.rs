@@ -148,7 +148,8 @@ impl Handler {
         body: Incoming,
     ) -> Result<Response<Body>, Status> {
         let options = self.delete_options(call, body).await?;
-        let list = query::list_options(&call.query, call.storage.resource(), Listing::ByQuery)?;
+        let listing = Listing::ByQuery { name: call.name() };
+        let list = query::list_options(&call.query, call.storage.resource(), listing)?;
         let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
         self.answer_list(call, deleted)
     }

@@ -12,7 +12,10 @@ use crate::rest::options::{ListOptions, VersionMatch};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing<'a> {
     /// A list or a deletecollection; a watch when the query says so.
-    ByQuery,
+    ByQuery {
+        /// The name for which the request was authorized: that of a selector, and nothing else may be listed.
+        name: Option<&'a str>,
+    },
     /// A watch, whatever the query says, as a path with `/watch/` asks for it.
     Watch {
         /// The only object to watch, where the path or a selector names it.
@@ -30,8 +33,8 @@ pub fn list_options(
     listing: Listing<'_>,
 ) -> Result<ListOptions, Status> {
     let (watch, name) = match listing {
-        Listing::ByQuery if query.is_empty() => return Ok(ListOptions::default()),
-        Listing::ByQuery => (query.switch("watch").unwrap_or_default(), None),
+        Listing::ByQuery { name: None } if query.is_empty() => return Ok(ListOptions::default()),
+        Listing::ByQuery { name } => (query.switch("watch").unwrap_or_default(), name),
         Listing::Watch { name } => (true, name),
     };
     let timeout = query.integer("timeoutSeconds")?;

@@ -11,7 +11,7 @@ use crate::rest::query::WriteKind;
 use crate::schema::FieldValidation;
 
 fn list_error(text: &str) -> Status {
-    list_options(&Query::parse(Some(text)), &ROUTES, Listing::ByQuery).unwrap_err()
+    list_options(&Query::parse(Some(text)), &ROUTES, Listing::ByQuery { name: None }).unwrap_err()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_query_is_decoded() {
 #[test]
 fn lists_are_read() {
     let text = "labelSelector=a%3Db&fieldSelector=spec.host%3Dx&resourceVersion=7&resourceVersionMatch=Exact&limit=5";
-    let options = list_options(&Query::parse(Some(text)), &ROUTES, Listing::ByQuery).unwrap();
+    let options = list_options(&Query::parse(Some(text)), &ROUTES, Listing::ByQuery { name: None }).unwrap();
     assert_eq!(options.labels.requirements[0].key, "a");
     assert_eq!(options.fields.exact("spec.host"), Some("x"));
     assert_eq!((options.resource_version, options.limit), (Some(7), 5));
@@ -38,6 +38,22 @@ fn lists_are_read() {
     assert!(options.bookmarks);
     assert_eq!((options.send_initial_events, options.timeout_seconds), (Some(true), Some(3)));
     assert_eq!(options.fields.exact("metadata.name"), Some("n"));
+}
+
+#[test]
+fn a_list_that_was_authorized_for_a_name_has_that_name() {
+    let listing = Listing::ByQuery { name: Some("n") };
+    for text in ["", "limit=5", "fieldSelector=metadata.name%3Dn,spec.host%3Dx"] {
+        let options = list_options(&Query::parse(Some(text)), &ROUTES, listing).unwrap();
+        assert_eq!(options.fields.exact("metadata.name"), Some("n"), "{text}");
+    }
+    for text in ["fieldSelector=metadata.name%3Dm", "fieldSelector=spec.host%3Dx"] {
+        let status = list_options(&Query::parse(Some(text)), &ROUTES, listing).unwrap_err();
+        assert_eq!(
+            (status.code, &*status.message),
+            (400, "fieldSelector metadata.name doesn't match requested name")
+        );
+    }
 }
 
 #[test]
@@ -174,7 +190,7 @@ proptest! {
     #[test]
     fn no_query_panics(text in ".{0,60}") {
         let query = Query::parse(Some(&text));
-        let _ = list_options(&query, &ROUTES, Listing::ByQuery);
+        let _ = list_options(&query, &ROUTES, Listing::ByQuery { name: None });
         let _ = write_options(&query, WriteKind::Patch);
         let _ = delete_options(&query);
     }
