@@ -114,6 +114,14 @@ impl Names {
                 // Who owns which field was not recorded; it is compared beside a CRD, and by the recordings of
                 // structured-merge.
                 ("managedFields", _) if !self.managers => continue,
+                // A Go type has these structs whatever a client sends, so that nobody owns that they are there.
+                (".", _)
+                    if [".f:spec", ".f:to", ".f:status"]
+                        .iter()
+                        .any(|part| at.ends_with(&format!("{part}.."))) =>
+                {
+                    continue;
+                }
                 ("continue", Value::String(token)) if !token.is_empty() => "<continue>".into(),
                 ("resourceVersion", Value::String(text))
                     if matches!(

@@ -1,12 +1,13 @@
 //! Faults planted in what our server answers, so that `prove` can show that each kind of fault is noticed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use http::header::{CONTENT_TYPE, WARNING};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use parking_lot::Mutex;
 use picoshift_tests::http::Answer;
 use picoshift_tests::watch::{Event, Watch};
 use serde_json::{Value, json};
@@ -131,7 +132,7 @@ impl Planted {
     /// Shows after a write the version that was shown before it.
     fn stay(&self, method: &Method, metadata: &mut Value) {
         let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shown.lock();
         match shown.get(&uid) {
             Some(version) if matches!(*method, Method::PUT | Method::PATCH) => {
                 metadata["resourceVersion"] = version.clone();
