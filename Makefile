@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: all build test check advisories bench teardown conformance clean help
+.PHONY: all build test check advisories bench teardown conformance fuzz clean help
 
 BIN := $(CURDIR)/bin
 
@@ -40,6 +40,9 @@ differential: build ## Compare our answers with the recorded ones of OpenShift's
 conformance: ## Run only the Go clients of others against a control plane
 	@cargo build -p picoshift -p picoshift-apiserver -p picoshift-controllers
 	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go
+
+fuzz: ## Fuzz what strangers send, FUZZ_SECONDS (60) for each kind of it (needs a C++ compiler)
+	@hack/fuzz all $${FUZZ_SECONDS:-60}
 
 teardown: ## End the control plane; data is kept (bin/picoshift down --purge removes it)
 	@if [ -x $(BIN)/picoshift ]; then $(BIN)/picoshift down; else echo "bin/picoshift is not built: nothing to end"; fi

@@ -1,7 +1,0 @@
-//! Feeds `untrusted::registry_documents`.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-use picoshift_apiserver::untrusted;
-
-fuzz_target!(|bytes: &[u8]| untrusted::registry_documents(bytes));
