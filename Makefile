@@ -37,9 +37,9 @@ differential: build ## Compare our answers with the recorded ones of OpenShift's
 	@cargo build --release -p picoshift-tests --bin differential
 	@PICOSHIFT_BIN=$(BIN)/picoshift hack/with-control-plane target/release/differential replay
 
-conformance: ## Run only the Go clients of others against a control plane
+conformance: ## Run only the Go clients of others and Kubernetes' own tests against a control plane
 	@cargo build -p picoshift -p picoshift-apiserver -p picoshift-controllers
-	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go
+	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go kubernetes
 
 teardown: ## End the control plane; data is kept (bin/picoshift down --purge removes it)
 	@if [ -x $(BIN)/picoshift ]; then $(BIN)/picoshift down; else echo "bin/picoshift is not built: nothing to end"; fi
