@@ -37,9 +37,9 @@ differential: build ## Compare our answers with the recorded ones of OpenShift's
 	@cargo build --release -p picoshift-tests --bin differential
 	@PICOSHIFT_BIN=$(BIN)/picoshift hack/with-control-plane target/release/differential replay
 
-conformance: ## Run only the Go clients of others against a control plane
+conformance: ## Run only the Go clients of others and Kubernetes' own tests against a control plane
 	@cargo build -p picoshift -p picoshift-apiserver -p picoshift-controllers
-	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go
+	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go kubernetes
 
 fuzz: ## Fuzz what strangers send, FUZZ_SECONDS (60) for each kind of it (needs a C++ compiler)
 	@hack/fuzz all $${FUZZ_SECONDS:-60}

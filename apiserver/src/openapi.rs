@@ -37,9 +37,16 @@ const TITLE: &str = "OpenShift API (with Kubernetes)";
 /// The version in the documents.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-/// The media type of v2 in protobuf, and the older name under which it is asked for too.
-const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-const V2_PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The media types of protobuf: the one that is answered, and the older one by which it is asked for too.
+type Names = [&'static str; 2];
+const V2_PROTOBUF: Names = [
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+];
+const V3_PROTOBUF: Names = [
+    "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+];
 
 /// A document could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -64,12 +71,39 @@ pub struct OpenApi {
 
 #[derive(Debug)]
 struct Documents {
-    v2: Document,
-    /// The same in protobuf, with the same entity tag.
-    v2_protobuf: Document,
+    v2: Encodings,
     index: Document,
     /// By key: `apis`, `apis/GROUP`, `apis/GROUP/VERSION`.
-    v3: Vec<(String, Document)>,
+    v3: Vec<(String, Encodings)>,
+}
+
+/// A document in both encodings, with one entity tag.
+#[derive(Debug)]
+struct Encodings {
+    json: Document,
+    protobuf: Document,
+    names: Names,
+}
+
+impl Encodings {
+    fn new(value: &Value, protobuf: &[u8], names: Names) -> Result<Self, OpenApiError> {
+        let json = Document::new(value)?;
+        let protobuf = Document::of(protobuf, json.digest.clone(), names[0])?;
+        Ok(Self { json, protobuf, names })
+    }
+
+    /// The first type of the sorted Accept header that there is.
+    fn negotiate(&self, headers: &HeaderMap) -> Option<&Document> {
+        let [name, older] = self.names;
+        let types = [("application/json", &self.json), (older, &self.protobuf), (name, &self.protobuf)];
+        media_type::parse(accept(headers)).into_iter().find_map(|clause| {
+            let matches = |name: &&(&str, _)| {
+                let (main, sub) = name.0.split_once('/').unwrap_or_default();
+                [main, "*"].contains(&clause.main) && [sub, "*"].contains(&clause.sub)
+            };
+            types.iter().find(matches).map(|(_, document)| *document)
+        })
+    }
 }
 
 /// One document, compressed.
@@ -124,7 +158,7 @@ impl OpenApi {
             return Some(empty(StatusCode::SERVICE_UNAVAILABLE));
         };
         match rest {
-            "v2" => Some(v2_negotiated(documents, headers)),
+            "v2" => Some(negotiated(&documents.v2, headers)),
             "v3" | "v3/" => Some(serve(&documents.index, headers)),
             _ => {
                 let key = rest.strip_prefix("v3/")?;
@@ -142,18 +176,18 @@ impl OpenApi {
         let definitions: Definitions = serde_json::from_str(schema::definitions()?)?;
         let v3 = v3::documents(&self.resources, &definitions)
             .into_iter()
-            .map(|(key, value)| Ok((key, Document::new(&value)?)))
+            .map(|(key, value)| {
+                let protobuf = gnostic::v3::document(&value);
+                Ok((key, Encodings::new(&value, &protobuf, V3_PROTOBUF)?))
+            })
             .collect::<Result<Vec<_>, OpenApiError>>()?;
         let paths: Map<String, Value> = v3
             .iter()
-            .map(|(key, d)| (key.clone(), json!({ "serverRelativeURL": relative_url(key, d) })))
+            .map(|(key, d)| (key.clone(), json!({ "serverRelativeURL": relative_url(key, &d.json) })))
             .collect();
         let v2 = v2::document(&self.resources, &definitions);
-        let protobuf = gnostic::document(&v2);
-        let v2 = Document::new(&v2)?;
         Ok(Documents {
-            v2_protobuf: Document::of(&protobuf, v2.digest.clone(), V2_PROTOBUF)?,
-            v2,
+            v2: Encodings::new(&v2, &gnostic::v2::document(&v2), V2_PROTOBUF)?,
             index: Document::new(&json!({ "paths": paths }))?,
             v3,
         })
@@ -165,16 +199,16 @@ fn relative_url(key: &str, document: &Document) -> String {
 }
 
 /// One group version of v3; with its hash in the query it may be kept for good.
-fn versioned(key: &str, document: &Document, query: Option<&str>, headers: &HeaderMap) -> Response<Body> {
+fn versioned(key: &str, encodings: &Encodings, query: Option<&str>, headers: &HeaderMap) -> Response<Body> {
     let query = Query::parse(query);
     let hash = query.first("hash").filter(|hash| !hash.is_empty());
-    if hash.is_some_and(|hash| hash != document.digest) {
+    if hash.is_some_and(|hash| hash != encodings.json.digest) {
         let mut response = empty(StatusCode::MOVED_PERMANENTLY);
-        set(&mut response, LOCATION, &relative_url(key, document));
+        set(&mut response, LOCATION, &relative_url(key, &encodings.json));
         set(&mut response, VARY, "Accept");
         return response;
     }
-    let mut response = v3_negotiated(document, headers);
+    let mut response = negotiated(encodings, headers);
     if hash.is_some() && response.status() != StatusCode::NOT_ACCEPTABLE {
         set(&mut response, CACHE_CONTROL, "public, immutable");
         set(&mut response, EXPIRES, &in_a_year());
@@ -189,32 +223,8 @@ fn in_a_year() -> String {
     stamp.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// The first type of the sorted Accept header that there is.
-fn v2_negotiated(documents: &Documents, headers: &HeaderMap) -> Response<Body> {
-    let types = [
-        ("application/json", &documents.v2),
-        (V2_PROTOBUF_OLD, &documents.v2_protobuf),
-        (V2_PROTOBUF, &documents.v2_protobuf),
-    ];
-    let found = media_type::parse(accept(headers)).into_iter().find_map(|clause| {
-        let matches = |name: &&(&str, _)| {
-            let (main, sub) = name.0.split_once('/').unwrap_or_default();
-            [main, "*"].contains(&clause.main) && [sub, "*"].contains(&clause.sub)
-        };
-        types.iter().find(matches).map(|(_, document)| *document)
-    });
-    found.map_or_else(not_acceptable, |document| serve(document, headers))
-}
-
-/// JSON for who takes JSON, and for who asks for v3 in OpenAPI's own protobuf, which is not written here: the content type
-/// says what it is.
-fn v3_negotiated(document: &Document, headers: &HeaderMap) -> Response<Body> {
-    let acceptable = media_type::parse(accept(headers)).iter().any(|clause| {
-        let own =
-            clause.sub.strip_prefix("com.github.proto-openapi.").is_some_and(|s| s.starts_with("spec.v3"));
-        matches!(clause.main, "application" | "*") && (own || matches!(clause.sub, "json" | "*"))
-    });
-    if acceptable { serve(document, headers) } else { not_acceptable() }
+fn negotiated(encodings: &Encodings, headers: &HeaderMap) -> Response<Body> {
+    encodings.negotiate(headers).map_or_else(not_acceptable, |document| serve(document, headers))
 }
 
 fn accept(headers: &HeaderMap) -> &str {

@@ -8,6 +8,7 @@ pub mod metadata;
 pub(crate) mod page;
 mod read;
 mod remove;
+mod rendered;
 mod select;
 pub mod strategy;
 #[cfg(test)]
@@ -23,7 +24,8 @@ use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
 pub use self::cache::Cache;
-use self::commit::{Commit, Written};
+use self::commit::Commit;
+use self::rendered::Rendered;
 pub use self::strategy::{Computed, Plan, Planned, Stored, Strategy};
 use crate::admission::Admission;
 use crate::resource::Resource;
@@ -51,9 +53,10 @@ impl Registry {
         strategy: Arc<dyn Strategy>,
         admission: Arc<Admission>,
     ) -> Result<Arc<Self>, StoreError> {
-        let commit =
-            Commit::start(Arc::clone(&engine), Arc::clone(&strategy), &cache::prefix(&*strategy)).await?;
-        let cache = Cache::start(&engine, Arc::clone(&strategy))?;
+        let rendered = Arc::new(Rendered::default());
+        let (store, prefix) = (Arc::clone(&engine), cache::prefix(&*strategy));
+        let commit = Commit::start(store, Arc::clone(&strategy), Arc::clone(&rendered), &prefix).await?;
+        let cache = Cache::start(&engine, Arc::clone(&strategy), rendered)?;
         Ok(Arc::new(Self { strategy, admission, cache, commit }))
     }
 
@@ -63,18 +66,6 @@ impl Registry {
             Key::from(format!("{prefix}{name}"))
         } else {
             Key::from(format!("{prefix}{namespace}/{name}"))
-        }
-    }
-
-    /// What a write answers: the item that the cache rendered, unless a later write has replaced it already.
-    fn served(&self, written: &Written) -> Arc<Item> {
-        let object = &written.stored.object;
-        match self.cache.get(object.namespace(), object.name()) {
-            Some(item) if item.revision == written.revision => item,
-            _ => {
-                let object = self.strategy.present(&written.stored);
-                Arc::new(Item::new(self.strategy.resource(), object, written.revision))
-            }
         }
     }
 

@@ -28,6 +28,9 @@ static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.json"
 /// all its empty fields; with so many, no object is small enough to be stored.
 const ELEMENTS_MAX: usize = 50_000;
 
+/// The type of every object's metadata.
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
 /// What is done about unknown and repeated fields (`fieldValidation`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
@@ -75,6 +78,8 @@ pub struct Schemas {
     by_name: HashMap<Box<str>, usize>,
     /// By what objects say that they are: `route.openshift.io/v1/Route`.
     by_kind: HashMap<Box<str>, usize>,
+    /// Index of the struct of every object's metadata.
+    object_meta: usize,
 }
 
 /// A Go struct.
@@ -221,7 +226,9 @@ impl Schemas {
             let wire = protobuf::layout(raw.wire, &fields)?;
             structs.push(Struct { go: raw.go.into(), fields: fields.into(), wire });
         }
-        Ok(Self { structs, by_name, by_kind })
+        let object_meta =
+            *by_name.get(OBJECT_META).ok_or_else(|| LoadError::Missing(OBJECT_META.to_owned()))?;
+        Ok(Self { structs, by_name, by_kind, object_meta })
     }
 
     /// An object of a kind in which nothing is set.

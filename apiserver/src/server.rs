@@ -23,8 +23,6 @@ pub mod in_flight;
 pub mod long_running;
 pub mod metrics;
 mod own_paths;
-#[cfg(feature = "planted-faults")]
-mod planted;
 pub mod query;
 pub mod respond;
 mod response_headers;

@@ -76,7 +76,14 @@ pub struct Change {
     pub revision: Revision,
     /// The new record; `None` for a deletion.
     pub current: Option<Record>,
-    /// The record before, where there was one.
+}
+
+/// A change that was made before a subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The change.
+    pub change: Change,
+    /// The record before, where there was one. Of later changes a sink knows it from what it was told before.
     pub previous: Option<Record>,
 }
 
@@ -230,7 +237,7 @@ pub struct Subscription {
     /// The state at the revision from which the sink continues.
     pub snapshot: Snapshot,
     /// The changes that are still kept, oldest first, up to the snapshot's revision.
-    pub history: Vec<Change>,
+    pub history: Vec<Past>,
     /// Oldest revision from which `history` is complete: a watch from a revision lower than this is too old.
     pub since: Revision,
 }

@@ -1,5 +1,6 @@
 //! [`FieldManager`]: updates and applies of the objects of one endpoint (`managedfields/internal`).
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use picoshift_machinery::Object;
@@ -147,7 +148,7 @@ impl FieldManager {
         let entries = new.0.get_mut("metadata").and_then(Value::as_object_mut).and_then(|m| m.remove(FIELD));
         let before = live.and_then(|live| live.at(&["metadata", FIELD]));
         let content = Value::Object(std::mem::take(&mut new.0));
-        let live_content = live.map_or_else(|| self.empty.clone(), content_of);
+        let live_content = live.map_or(Cow::Borrowed(&self.empty), |live| Cow::Owned(content_of(live)));
         let outcome = if live.is_some()
             && self.is_settled(before, entries.as_ref())
             && value::equal(&live_content, &content)

@@ -1,5 +1,7 @@
 //! Documents and the headers around them.
 
+use std::collections::BTreeSet;
+
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH,
     LOCATION,
@@ -85,7 +87,7 @@ async fn v2_holds_all_groups() {
     assert!(meta.get("default").is_none() && meta.get("description").is_some());
     let ids = paths.as_object().unwrap().values().flat_map(|p| p.as_object().unwrap().values());
     let ids: Vec<&str> = ids.filter_map(|o| o["operationId"].as_str()).collect();
-    let unique: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len());
 }
 
@@ -120,24 +122,26 @@ async fn the_index_leads_to_documents_that_never_change() {
 
 #[tokio::test]
 async fn encodings_are_negotiated() {
-    let protobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-    let older = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    for (accept, content_type) in [
-        ("application/json", "application/json"),
-        ("*/*", "application/json"),
-        (protobuf, protobuf),
-        (older, protobuf),
-        ("text/html,application/com.github.proto-openapi.spec.v2@v1.0+protobuf", protobuf),
-        ("application/json;q=0.5,application/com.github.proto-openapi.spec.v2.v1.0+protobuf", protobuf),
-    ] {
-        let (response, body) = get("/openapi/v2", &[(ACCEPT, accept)]).await;
-        assert_eq!(response.headers()[CONTENT_TYPE], content_type, "{accept}");
-        assert_eq!(body.starts_with(b"{"), content_type == "application/json");
+    for (path, [protobuf, older]) in
+        [("/openapi/v2", super::V2_PROTOBUF), ("/openapi/v3/apis/route.openshift.io/v1", super::V3_PROTOBUF)]
+    {
+        for (accept, content_type) in [
+            ("application/json", "application/json"),
+            ("*/*", "application/json"),
+            (protobuf, protobuf),
+            (older, protobuf),
+            (&format!("text/html,{older}"), protobuf),
+            (&format!("application/json;q=0.5,{protobuf}"), protobuf),
+        ] {
+            let (response, body) = get(path, &[(ACCEPT, accept)]).await;
+            assert_eq!(response.headers()[CONTENT_TYPE], content_type, "{accept}");
+            assert_eq!(body.starts_with(b"{"), content_type == "application/json");
+        }
+        let tag = |response: &Response<()>| response.headers()[ETAG].clone();
+        let (json, _) = get(path, &[]).await;
+        assert_eq!(tag(&get(path, &[(ACCEPT, older)]).await.0), tag(&json));
+        assert_eq!(get(path, &[(ACCEPT, "text/html")]).await.0.status(), StatusCode::NOT_ACCEPTABLE);
     }
-    let tag = |response: &Response<()>| response.headers()[ETAG].clone();
-    let (json, _) = get("/openapi/v2", &[]).await;
-    assert_eq!(tag(&get("/openapi/v2", &[(ACCEPT, older)]).await.0), tag(&json));
-    assert_eq!(get("/openapi/v2", &[(ACCEPT, "text/html")]).await.0.status(), StatusCode::NOT_ACCEPTABLE);
     let (response, body) = get("/openapi/v2", &[(ACCEPT_ENCODING, "br, gzip")]).await;
     assert_eq!(response.headers()[CONTENT_ENCODING], "gzip");
     assert!(body.starts_with(&[0x1f, 0x8b]));
@@ -148,27 +152,41 @@ async fn encodings_are_negotiated() {
     assert!(OpenApi::new(vec![&ROUTES]).respond("/apis", None, &HeaderMap::new()).is_none());
 }
 
-/// `hack/fixtures/openapi` made the file of gnostic's.
+/// `hack/fixtures/openapi` made the files of gnostic's.
 #[test]
 fn protobuf_is_what_gnostic_writes() {
-    let document: Value = serde_json::from_slice(include_bytes!("testdata/v2.json")).unwrap();
-    let expected = include_bytes!("testdata/v2.bin");
-    let written = super::gnostic::document(&document);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(written == expected, "{:?}\n{:?}", text(&written), text(expected));
+    type Write = fn(&Value) -> Vec<u8>;
+    let (v2, v3): (Write, Write) = (super::gnostic::v2::document, super::gnostic::v3::document);
+    for (write, json, expected) in [
+        (v2, include_str!("testdata/v2.json"), &include_bytes!("testdata/v2.bin")[..]),
+        (v3, include_str!("testdata/v3.json"), &include_bytes!("testdata/v3.bin")[..]),
+    ] {
+        let written = write(&serde_json::from_str(json).unwrap());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(written == expected, "{:?}\n{:?}", text(&written), text(expected));
+    }
 }
 
-/// What the document has, the message has too: whoever adds a field to the one thinks of the other.
+/// What the documents have, the messages have too: whoever adds a field to the one thinks of the other.
 #[tokio::test]
 async fn no_field_is_missing_in_protobuf() {
-    fn fields(value: &Value, named: bool, found: &mut std::collections::BTreeSet<String>) {
+    fn fields(value: &Value, named: bool, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(map) => map.iter().for_each(|(key, value)| {
                 if !named && !key.starts_with("x-") {
                     found.insert(key.clone());
                 }
-                let names =
-                    ["definitions", "paths", "properties", "responses", "security", "securityDefinitions"];
+                let names = [
+                    "content",
+                    "definitions",
+                    "paths",
+                    "properties",
+                    "responses",
+                    "schemas",
+                    "security",
+                    "securityDefinitions",
+                    "securitySchemes",
+                ];
                 if !key.starts_with("x-") {
                     fields(value, !named && names.contains(&key.as_str()), found);
                 }
@@ -177,8 +195,13 @@ async fn no_field_is_missing_in_protobuf() {
             _ => {}
         }
     }
-    let (mut served, mut tried) = Default::default();
-    fields(&document("/openapi/v2").await, false, &mut served);
-    fields(&serde_json::from_slice(include_bytes!("testdata/v2.json")).unwrap(), false, &mut tried);
-    assert_eq!(served.difference(&tried).collect::<Vec<_>>(), Vec::<&String>::new());
+    for (path, tried) in [
+        ("/openapi/v2", include_str!("testdata/v2.json")),
+        ("/openapi/v3/apis/route.openshift.io/v1", include_str!("testdata/v3.json")),
+    ] {
+        let (mut served, mut known) = Default::default();
+        fields(&document(path).await, false, &mut served);
+        fields(&serde_json::from_str(tried).unwrap(), false, &mut known);
+        assert_eq!(served.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new(), "{path}");
+    }
 }

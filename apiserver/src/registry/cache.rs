@@ -8,10 +8,11 @@ use parking_lot::RwLock;
 use picoshift_machinery::Object;
 use tokio::sync::watch;
 
+use super::rendered::Rendered;
 use super::strategy::{Stored, Strategy};
 use super::tree::ItemTree;
 use crate::rest::Item;
-use crate::store::{Change, ChangeSink, Engine, Record, Revision, StoreError};
+use crate::store::{Change, ChangeSink, Engine, Past, Record, Revision, StoreError};
 
 /// Events that are kept for watches and for lists at an older revision.
 const LOG_MAX: usize = 10_000;
@@ -78,6 +79,7 @@ struct State {
 /// See the module.
 pub struct Cache {
     strategy: Arc<dyn Strategy>,
+    rendered: Arc<Rendered>,
     state: RwLock<State>,
     signal: watch::Sender<Revision>,
     engine: Arc<dyn Engine>,
@@ -102,10 +104,15 @@ impl Cache {
     ///
     /// # Errors
     /// What the store says; an object that cannot be read is an error of the store.
-    pub fn start(engine: &Arc<dyn Engine>, strategy: Arc<dyn Strategy>) -> Result<Arc<Self>, StoreError> {
+    pub(super) fn start(
+        engine: &Arc<dyn Engine>,
+        strategy: Arc<dyn Strategy>,
+        rendered: Arc<Rendered>,
+    ) -> Result<Arc<Self>, StoreError> {
         let prefix = prefix(&*strategy);
         let cache = Arc::new(Self {
             strategy,
+            rendered,
             state: RwLock::new(State { early: Some(Vec::new()), ..State::default() }),
             signal: watch::Sender::new(0),
             engine: Arc::clone(engine),
@@ -118,9 +125,11 @@ impl Cache {
         }
         state.since = subscription.since;
         state.applied = subscription.snapshot.revision;
+        // What was written before the start is in the snapshot.
+        cache.rendered.take(state.applied);
         let mut older = HashMap::new();
-        for change in subscription.history {
-            if let Some(event) = cache.event(&change, &state.tree, &mut older) {
+        for past in subscription.history {
+            if let Some(event) = cache.event(&past, &state.tree, &mut older) {
                 push(&mut state, event);
             }
         }
@@ -230,7 +239,7 @@ impl Cache {
     /// as they are for changes that are seen as they come: each is in memory once.
     fn event(
         &self,
-        change: &Change,
+        Past { change, previous }: &Past,
         tree: &ItemTree,
         older: &mut HashMap<Revision, Arc<Item>>,
     ) -> Option<Event> {
@@ -245,8 +254,14 @@ impl Cache {
             Some(item)
         };
         let current = change.current.as_ref().and_then(&mut item_of);
-        let previous = change.previous.as_ref().and_then(&mut item_of);
+        let previous = previous.as_ref().and_then(&mut item_of);
         self.pair(change, current, previous)
+    }
+
+    /// How many items writers have made that are not taken in.
+    #[cfg(test)]
+    pub(super) fn items_that_wait(&self) -> usize {
+        self.rendered.len()
     }
 
     /// How many items the log holds that are not in the tree.
@@ -281,8 +296,17 @@ impl Cache {
         }
         let (namespace, name) = split_key(&change.key);
         let previous = state.tree.get(namespace, name).cloned();
+        let rendered = self.rendered.take(change.revision);
         let current = match &change.current {
             None => None,
+            Some(record) if rendered.is_some() => {
+                debug_assert_eq!(
+                    rendered.as_ref().map(|item| &item.bytes),
+                    self.render(record).ok().as_ref().map(|item| &item.bytes),
+                    "what is stored reads back as it was written"
+                );
+                rendered
+            }
             Some(record) => match self.render(record) {
                 Ok(item) => Some(item),
                 Err(error) => {

@@ -18,11 +18,25 @@ pub struct Chunk {
     parts: Mutex<Vec<Arc<Chunk>>>,
 }
 
+/// The same items, of which nothing was made yet.
+impl Clone for Chunk {
+    fn clone(&self) -> Self {
+        Self::new(self.items.clone())
+    }
+}
+
 impl Chunk {
     /// A chunk of items, in order; never empty.
     #[must_use]
     pub fn new(items: Vec<Arc<Item>>) -> Self {
         Self { items, deflated: OnceLock::new(), parts: Mutex::default() }
+    }
+
+    /// The items, to be changed: what was made of them lapses.
+    pub fn items_mut(&mut self) -> &mut Vec<Arc<Item>> {
+        self.deflated.take();
+        self.parts.get_mut().clear();
+        &mut self.items
     }
 
     /// The items.

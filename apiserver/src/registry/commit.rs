@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use picoshift_machinery::{Object, Status};
 
 use super::metadata::now;
+use super::rendered::Rendered;
 use super::strategy::{Planned, Stored, Strategy};
 use crate::rest::Item;
 use crate::store::{Engine, Expect, Key, Pending, Record, Revision, StoreError, Write};
@@ -18,6 +19,7 @@ const TOUCH_ROUNDS: usize = 16;
 pub(super) struct Commit {
     engine: Arc<dyn Engine>,
     strategy: Arc<dyn Strategy>,
+    rendered: Arc<Rendered>,
     /// Held from planning to submission, so that facts are decided in revision order.
     order: Mutex<()>,
 }
@@ -29,33 +31,23 @@ pub(super) struct Current {
 }
 
 /// A write to be made.
-pub(super) struct Intent<'a> {
-    pub(super) key: &'a Key,
+struct Intent<'a> {
+    key: &'a Key,
     /// What is there now; `None` to create.
-    pub(super) current: Option<&'a Current>,
+    current: Option<&'a Current>,
     /// What is to be there; `None` to delete.
-    pub(super) object: Option<Object>,
+    object: Option<Object>,
     /// Whether that is what is there already, with other facts.
-    pub(super) touch: bool,
+    touch: bool,
 }
 
-impl<'a> Intent<'a> {
-    /// Creates, changes or deletes an object.
-    pub(super) fn new(key: &'a Key, current: Option<&'a Current>, object: Option<Object>) -> Self {
-        Self { key, current, object, touch: false }
-    }
-
-    /// Brings the facts of an object up to date.
-    fn touch(key: &'a Key, current: &'a Current) -> Self {
-        let object = Some(current.stored.object.clone());
-        Self { key, current: Some(current), object, touch: true }
-    }
-}
-
-/// A write that was made: what is there afterwards (for a deletion: what was there) and its revision.
-pub(super) struct Written {
-    pub(super) stored: Stored,
-    pub(super) revision: Revision,
+/// A write that the store has taken.
+struct Submitted {
+    /// What is there afterwards.
+    item: Option<Arc<Item>>,
+    pending: Pending,
+    /// Keys of objects whose facts may be different now.
+    affected: Vec<Key>,
 }
 
 /// Why a commit did not happen.
@@ -72,11 +64,12 @@ impl Commit {
     pub(super) async fn start(
         engine: Arc<dyn Engine>,
         strategy: Arc<dyn Strategy>,
+        rendered: Arc<Rendered>,
         prefix: &str,
     ) -> Result<Arc<Self>, StoreError> {
         let mut records = engine.list(prefix, None)?.records;
         records.sort_by_key(|record| record.create_revision);
-        let commit = Arc::new(Self { engine, strategy, order: Mutex::new(()) });
+        let commit = Arc::new(Self { engine, strategy, rendered, order: Mutex::new(()) });
         let mut keys = Vec::with_capacity(records.len());
         for record in records {
             let stored = parse(&record)?;
@@ -107,14 +100,32 @@ impl Commit {
         self.engine.settled().await;
     }
 
-    /// Makes a write; ends when it and its touches are durable.
-    pub(super) async fn write(self: &Arc<Self>, intent: Intent<'_>) -> Result<Written, CommitError> {
-        let (stored, pending, affected) = self.submit(&intent)?;
-        let revision = pending.revision;
+    /// Writes an object; ends with what clients see of it when it and its touches are durable.
+    pub(super) async fn write(
+        self: &Arc<Self>,
+        key: &Key,
+        current: Option<&Current>,
+        object: Object,
+    ) -> Result<Arc<Item>, CommitError> {
+        let intent = Intent { key, current, object: Some(object), touch: false };
+        match self.make(intent).await? {
+            Some(item) => Ok(item),
+            None => Err(CommitError::Store(StoreError::Failed("a write left nothing".into()))),
+        }
+    }
+
+    /// Deletes an object; ends when that and its touches are durable.
+    pub(super) async fn delete(self: &Arc<Self>, key: &Key, current: &Current) -> Result<(), CommitError> {
+        let intent = Intent { key, current: Some(current), object: None, touch: false };
+        self.make(intent).await.map(drop)
+    }
+
+    async fn make(self: &Arc<Self>, intent: Intent<'_>) -> Result<Option<Arc<Item>>, CommitError> {
+        let Submitted { item, pending, affected } = self.submit(intent)?;
         let done = pending.done;
         if affected.is_empty() {
             done.await.map_err(CommitError::Store)?;
-            return Ok(Written { stored, revision });
+            return Ok(item);
         }
         // In a task of its own: a client that goes away must not keep the others from being touched.
         let commit = Arc::clone(self);
@@ -126,45 +137,62 @@ impl Commit {
             Ok(result) => result.map_err(CommitError::Store)?,
             Err(error) => return Err(CommitError::Store(StoreError::Failed(error.to_string().into()))),
         }
-        Ok(Written { stored, revision })
+        Ok(item)
     }
 
     /// What a write would answer, without making it.
-    pub(super) fn dry_run(&self, intent: &Intent<'_>, revision: Revision) -> Item {
-        let _order = self.order.lock();
-        let stored = self.plan(intent).0;
-        Item::new(self.strategy.resource(), self.strategy.present(&stored), revision)
+    pub(super) fn dry_run(
+        &self,
+        key: &Key,
+        current: Option<&Current>,
+        object: Object,
+        revision: Revision,
+    ) -> Item {
+        let intent = Intent { key, current, object: Some(object), touch: false };
+        let computed = {
+            let _order = self.order.lock();
+            self.strategy.plan(planned(&intent), &now()).computed
+        };
+        self.render(&Stored { object: intent.object.unwrap_or_default(), computed }, revision)
     }
 
-    fn plan(&self, intent: &Intent<'_>) -> (Stored, Vec<Key>) {
-        let old = intent.current.map(|current| &current.stored);
-        let plan = self.strategy.plan(planned(intent), &now());
-        let stored = match (&intent.object, old) {
-            (Some(object), _) => Stored { object: object.clone(), computed: plan.computed },
-            (None, Some(old)) => old.clone(),
-            (None, None) => Stored::default(),
-        };
-        (stored, plan.affected)
+    fn render(&self, stored: &Stored, revision: Revision) -> Item {
+        Item::new(self.strategy.resource(), self.strategy.present(stored), revision)
     }
 
-    fn submit(&self, intent: &Intent<'_>) -> Result<(Stored, Pending, Vec<Key>), CommitError> {
-        let _order = self.order.lock();
-        let (stored, affected) = self.plan(intent);
-        let value = match &intent.object {
-            Some(_) => Some(encode(&stored).map_err(CommitError::Store)?),
-            None => None,
-        };
-        let expect = intent.current.map_or(Expect::Absent, |current| Expect::At(current.record.revision));
+    fn submit(&self, intent: Intent<'_>) -> Result<Submitted, CommitError> {
+        let order = self.order.lock();
+        let plan = self.strategy.plan(planned(&intent), &now());
+        let Intent { key, current, object, touch } = intent;
+        let stored = object.map(|object| Stored { object, computed: plan.computed });
+        let value = stored.as_ref().map(encode).transpose().map_err(CommitError::Store)?;
+        let expect = current.map_or(Expect::Absent, |current| Expect::At(current.record.revision));
         let pending =
-            self.engine.submit(Write { key: Arc::clone(intent.key), expect, value }).map_err(|error| {
-                match error {
+            self.engine.submit(Write { key: Arc::clone(key), expect, value }).map_err(
+                |error| match error {
                     StoreError::Conflict { .. } => CommitError::Conflict,
                     other => CommitError::Store(other),
-                }
-            })?;
-        let write = Planned { computed: Some(&stored.computed), ..planned(intent) };
+                },
+            )?;
+        let write = Planned {
+            key,
+            old: current.map(|current| &current.stored),
+            new: stored.as_ref().map(|stored| &stored.object),
+            computed: stored
+                .as_ref()
+                .or(current.map(|current| &current.stored))
+                .map(|stored| &stored.computed),
+            create_revision: current.map(|current| current.record.create_revision),
+            touch,
+        };
         self.strategy.committed(write, pending.revision);
-        Ok((stored, pending, affected))
+        drop(order);
+        // While the disk is at work.
+        let item = stored.map(|stored| Arc::new(self.render(&stored, pending.revision)));
+        if let Some(item) = &item {
+            self.rendered.offer(item);
+        }
+        Ok(Submitted { item, pending, affected: plan.affected })
     }
 
     async fn touch_all(&self, keys: Vec<Key>) -> Result<(), StoreError> {
@@ -200,15 +228,16 @@ impl Commit {
     /// Stores new facts for an object whose computed part changed; nothing when they are stored already.
     fn touch(&self, key: &Key) -> Result<Touch, StoreError> {
         let Some(current) = self.read(key)? else { return Ok(Touch::Unchanged) };
-        let intent = Intent::touch(key, &current);
+        let object = Some(current.stored.object.clone());
+        let intent = Intent { key, current: Some(&current), object, touch: true };
         {
             let _order = self.order.lock();
-            if self.plan(&intent).0.computed == current.stored.computed {
+            if self.strategy.plan(planned(&intent), &now()).computed == current.stored.computed {
                 return Ok(Touch::Unchanged);
             }
         }
-        match self.submit(&intent) {
-            Ok((_, pending, affected)) => Ok(Touch::Done(pending, affected)),
+        match self.submit(intent) {
+            Ok(Submitted { pending, affected, .. }) => Ok(Touch::Done(pending, affected)),
             Err(CommitError::Conflict) => Ok(Touch::Again),
             Err(CommitError::Store(error)) => Err(error),
         }

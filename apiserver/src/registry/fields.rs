@@ -7,16 +7,15 @@ use super::Registry;
 use super::commit::Current;
 use crate::rest::{Updater, WriteOptions};
 
-/// What a client makes of an object, in the stored form.
-pub(super) struct Changed {
-    pub(super) object: Object,
-    /// Its `managedFields`; null for none.
-    pub(super) owners: Value,
+/// The `managedFields` of an object.
+fn owners(object: &Object) -> Option<&Value> {
+    object.at(&["metadata", "managedFields"]).filter(|owners| !owners.is_null())
 }
 
-/// The `managedFields` of an object; null for none.
-pub(super) fn owners(object: &Object) -> Value {
-    object.at(&["metadata", "managedFields"]).cloned().unwrap_or_default()
+/// Takes the `managedFields` out of an object; null for none.
+pub(super) fn take(object: &mut Object) -> Value {
+    let metadata = object.0.get_mut("metadata").and_then(Value::as_object_mut);
+    metadata.and_then(|metadata| metadata.remove("managedFields")).unwrap_or_default()
 }
 
 impl Registry {
@@ -32,7 +31,7 @@ impl Registry {
         options.track(None, object);
     }
 
-    /// Asks the client what becomes of an object, and notes who wrote what. `old` is the stored form.
+    /// Asks the client what becomes of an object, and notes who wrote what. `old` and the answer are stored forms.
     ///
     /// # Errors
     /// The client's, and those about the identity of the object.
@@ -42,7 +41,7 @@ impl Registry {
         old: &Object,
         updater: &dyn Updater,
         options: &WriteOptions,
-    ) -> Result<Changed, Status> {
+    ) -> Result<Object, Status> {
         let strip = |object: &mut Object| self.strategy.strip(object);
         let version = current.record.revision.to_string();
         let with_version = |mut object: Object| {
@@ -53,9 +52,8 @@ impl Registry {
         if let Some(applied) = updater.apply(Some(&stored), &strip) {
             let mut object = applied?;
             self.check_identity(&object, &stored, false)?;
-            let owners = owners(&object);
             self.strategy.set_defaults(&mut object);
-            return Ok(Changed { object, owners });
+            return Ok(object);
         }
         let presented = with_version(self.strategy.present(&current.stored));
         let mut object = updater.update(&presented)?;
@@ -63,27 +61,29 @@ impl Registry {
         self.strategy.strip(&mut object);
         self.strategy.set_defaults(&mut object);
         options.track(Some(&stored), &mut object);
-        let owners = owners(&object);
-        Ok(Changed { object, owners })
+        Ok(object)
     }
 }
 
 /// Takes new times in `managedFields` back when nothing else is new: a write that changes nothing is none.
 pub(super) fn keep_times(object: &mut Object, old: &Object) {
-    let (new, before) = (owners(object), owners(old));
-    if new == before || without_times(&new) != without_times(&before) {
+    let (Some(new), Some(before)) = (owners(object), owners(old)) else { return };
+    if new == before || !alike(new, before) {
         return;
     }
+    let (new, before) = (new.clone(), before.clone());
     object.set_metadata("managedFields", before);
     if object != old {
         object.set_metadata("managedFields", new);
     }
 }
 
-fn without_times(owners: &Value) -> Value {
-    let mut owners = owners.clone();
-    for entry in owners.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        entry.remove("time");
-    }
-    owners
+/// Whether managed fields are the same, their times apart.
+fn alike(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_array(), other.as_array()) else { return false };
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| timeless(one).eq(timeless(other)))
+}
+
+fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    entry.as_object().into_iter().flatten().filter(|(field, _)| *field != "time")
 }

@@ -43,10 +43,16 @@ pub fn begin(object: &mut Object, namespace: &str, uid: &str, now: &str) {
     }
 }
 
-/// Restores the metadata that an update does not change, whatever it says (`rest.BeforeUpdate`). Another uid or
+/// Gives an object the `managedFields` that it had.
+pub fn keep_owners(object: &mut Object, old: &Object) {
+    object.set_metadata("managedFields", old.at(&["metadata", "managedFields"]).cloned().unwrap_or_default());
+}
+
+/// Restores the metadata that an update does not change, whatever it says (`rest.BeforeUpdate`), `managedFields` apart:
+/// who tracks them has set them, who does not calls [`keep_owners`] too. Another uid or
 /// namespace, or a deletion that an update means to begin, stays for validation to refuse.
 pub fn carry_over(object: &mut Object, old: &Object) {
-    for field in ["generation", "selfLink", "managedFields"] {
+    for field in ["generation", "selfLink"] {
         let value = old.at(&["metadata", field]).cloned().unwrap_or(Value::Null);
         object.set_metadata(field, value);
     }

@@ -46,8 +46,7 @@ impl Registry {
         }
         // Nor does it when a page is asked to go on at revision 0.
         let limit = if options.resource_version == Some(0) { 0 } else { options.limit };
-        let namespaced = self.strategy.resource().namespaced;
-        Ok(page(&view, &selection, token.as_ref().map(|token| (token, namespaced)), limit))
+        Ok(page(&view, &selection, token.as_ref(), limit))
     }
 
     async fn view(
@@ -137,23 +136,15 @@ fn picked(view: &View, selection: &Selection) -> Vec<Arc<Item>> {
 }
 
 /// One page; `limit` 0 takes all that is left.
-fn page(view: &View, selection: &Selection, token: Option<(&Continue, bool)>, limit: u64) -> List {
-    let namespace = selection.namespace();
-    let from = match (token, namespace) {
-        (None, "") => None,
-        (None, namespace) => Some((namespace, "")),
-        (Some((token, namespaced)), _) => Some(token.from(namespace, namespaced)),
-    };
-    let mut rest = view
-        .tree
-        .iter_from(from)
-        .take_while(|item| namespace.is_empty() || *item.namespace == *namespace)
-        .filter(|item| selection.matches(item));
+fn page(view: &View, selection: &Selection, token: Option<&Continue>, limit: u64) -> List {
+    let from = token.map(|token| selection.place(token));
+    let mut rest = selection.within(&view.tree, from).filter(|item| selection.matches(item));
     let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let taken: Vec<Arc<Item>> = rest.by_ref().take(limit).cloned().collect();
     let (continue_token, remaining) = match (taken.last(), rest.next()) {
         (Some(last), Some(_)) => {
-            let token = Continue::after(view.revision, namespace, &last.namespace, &last.name).encode();
+            let token =
+                Continue::after(view.revision, selection.namespace(), &last.namespace, &last.name).encode();
             // Upstream counts what is left only where no selector would make that a guess.
             (token, selection.selects_all_names().then(|| 1 + rest.count() as u64))
         }

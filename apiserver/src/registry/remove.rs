@@ -9,7 +9,7 @@ use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
 use super::Registry;
-use super::commit::{Current, Intent, store_status};
+use super::commit::{Current, store_status};
 use super::metadata::{self, FOREGROUND, ORPHAN};
 use super::write::Attempt;
 use crate::admission::{Operation, Review};
@@ -82,7 +82,7 @@ impl Registry {
         let finalizers = finalizers_after(old, propagation);
         if finalizers.is_empty() {
             if !options.dry_run {
-                self.commit.write(Intent::new(key, Some(current), None)).await?;
+                self.commit.delete(key, current).await?;
             }
             return Ok(gone());
         }
@@ -99,12 +99,11 @@ impl Registry {
             let shown = self.strategy.present(&current.stored);
             return Ok(Deleted::Object(Arc::new(Item::new(resource, shown, current.record.revision))));
         }
-        let intent = Intent::new(key, Some(current), Some(object));
         if options.dry_run {
-            return Ok(Deleted::Object(Arc::new(self.commit.dry_run(&intent, current.record.revision))));
+            let last = self.commit.dry_run(key, Some(current), object, current.record.revision);
+            return Ok(Deleted::Object(Arc::new(last)));
         }
-        let written = self.commit.write(intent).await?;
-        Ok(Deleted::Object(self.served(&written)))
+        Ok(Deleted::Object(self.commit.write(key, Some(current), object).await?))
     }
 
     pub(super) async fn delete_items(

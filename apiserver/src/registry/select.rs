@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use picoshift_machinery::selector::{FieldSelector, LabelSelector};
 
+use super::page::Continue;
 use super::tree::ItemTree;
 use crate::resource::Resource;
 use crate::rest::{Item, ListOptions};
@@ -41,21 +42,24 @@ impl Selection {
         &self.namespace
     }
 
-    /// The items among which to select, in order: those of the namespace, or of the one name, that come after a key.
+    /// Namespace and name at which a page goes on.
+    pub(super) fn place<'a>(&'a self, token: &'a Continue) -> (&'a str, &'a str) {
+        token.from(&self.namespace, self.resource.namespaced)
+    }
+
+    /// The items among which to select, in order: those of the namespace, or of the one name, from a key on.
     pub(super) fn within<'a>(
         &'a self,
         tree: &'a ItemTree,
-        after: Option<(&'a str, &'a str)>,
+        from: Option<(&'a str, &'a str)>,
     ) -> impl Iterator<Item = &'a Arc<Item>> {
         let (namespace, name) = (self.namespace(), self.name());
         // Without a namespace, one name may be in many.
         let one = !namespace.is_empty() || !self.resource.namespaced;
         let first = one.then(|| (namespace, name.unwrap_or_default()));
-        tree.iter_from(after.or(first))
-            .skip_while(move |item| after == Some((&*item.namespace, &*item.name)))
-            .take_while(move |item| {
-                !one || (*item.namespace == *namespace && name.is_none_or(|name| *item.name <= *name))
-            })
+        tree.iter_from(from.or(first)).take_while(move |item| {
+            !one || (*item.namespace == *namespace && name.is_none_or(|name| *item.name <= *name))
+        })
     }
 
     pub(super) fn matches(&self, item: &Item) -> bool {

@@ -21,7 +21,7 @@ use crate::rest::{
     Storage, Updater, Watch, WatchEvent, WriteOptions,
 };
 use crate::store::embedded::{Embedded, Options};
-use crate::store::{Engine, Key, Revision};
+use crate::store::{Engine, Expect, Key, Revision, Write};
 
 /// Seats: the oldest object that asks for a seat has it, which is computed on read.
 static SEATS: Resource = Resource {
@@ -234,6 +234,24 @@ async fn the_answer_has_its_computed_part_and_others_are_touched() {
     assert_eq!(released.str_at(&["status", "holder"]), "guests.example.io/a/two");
     assert!(released.resource_version().parse::<u64>().unwrap() > second.revision);
     assert_eq!(events(&mut watch, 2).await, ["DELETED one", "MODIFIED two"]);
+}
+
+#[tokio::test]
+async fn what_a_start_touches_is_in_memory_once() {
+    let fixture = Fixture::new().await;
+    fixture.create("one", "s").await;
+    assert_eq!(fixture.guests.cache.items_that_wait(), 0);
+    let key = fixture.guests.key("a", "one");
+    let record = fixture.engine.get(&key).unwrap().unwrap();
+    let stale = String::from_utf8(record.value.to_vec())
+        .unwrap()
+        .replace(r#""holder":"guests"#, r#""holder":"ghosts"#);
+    let write = Write { key, expect: Expect::At(record.revision), value: Some(stale.into()) };
+    fixture.engine.submit(write).unwrap().done.await.unwrap();
+    let fixture = fixture.restart().await;
+    let touched = fixture.get("one").await;
+    assert!(touched.resource_version().parse::<u64>().unwrap() > record.revision + 1, "{touched:?}");
+    assert_eq!(fixture.guests.cache.items_that_wait(), 0);
 }
 
 #[tokio::test]

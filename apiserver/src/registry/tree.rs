@@ -1,5 +1,5 @@
-//! The items of a resource in key order, as a vector of chunks: cheap to snapshot, cheap to list, and a write makes
-//! only its own chunk anew.
+//! The items of a resource in key order, as a vector of chunks: cheap to snapshot, cheap to list, and a write changes
+//! only its own chunk, or a copy of it where a snapshot holds it.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -54,9 +54,11 @@ impl ItemTree {
             self.len = 1;
             return;
         };
-        let Some(chunk) = self.chunks.get(index) else { return };
-        let mut items = chunk.items().to_vec();
-        match position(chunk, &item.namespace, &item.name) {
+        let Some(chunk) = self.chunks.get_mut(index) else { return };
+        let at = position(chunk, &item.namespace, &item.name);
+        // In place, where no list is being made of the chunk.
+        let items = Arc::make_mut(chunk).items_mut();
+        match at {
             Ok(at) => items[at] = item,
             Err(at) => {
                 items.insert(at, item);
@@ -67,22 +69,20 @@ impl ItemTree {
             let tail = items.split_off(items.len() / 2);
             self.chunks.insert(index + 1, Arc::new(Chunk::new(tail)));
         }
-        self.chunks[index] = Arc::new(Chunk::new(items));
     }
 
     /// Takes an item out.
     pub fn remove(&mut self, namespace: &str, name: &str) {
         let Some(index) = self.chunk_of(namespace, name) else { return };
-        let Some(chunk) = self.chunks.get(index) else { return };
+        let Some(chunk) = self.chunks.get_mut(index) else { return };
         let Ok(at) = position(chunk, namespace, name) else { return };
-        let mut items = chunk.items().to_vec();
+        let items = Arc::make_mut(chunk).items_mut();
         items.remove(at);
         self.len -= 1;
         if items.is_empty() {
             self.chunks.remove(index);
             return;
         }
-        self.chunks[index] = Arc::new(Chunk::new(items));
         self.join_small(index);
     }
 

@@ -32,8 +32,8 @@ pub(super) enum Start {
 /// The state that a watch is still telling. It shares its items with the cache, and holds no list of its own.
 struct Initial {
     view: View,
-    /// Namespace and name of the last item told.
-    last: Option<(Box<str>, Box<str>)>,
+    /// Namespace and name of the item with which to go on.
+    from: Option<(Box<str>, Box<str>)>,
 }
 
 struct Watcher {
@@ -63,7 +63,7 @@ pub(super) fn open(
         Start::After(cursor) => (None, cursor),
         Start::Initial(view) => {
             let cursor = view.revision;
-            (Some(Initial { view, last: None }), cursor)
+            (Some(Initial { view, from: None }), cursor)
         }
     };
     let end = options.timeout_seconds.and_then(|seconds| now.checked_add(Duration::from_secs(seconds)));
@@ -134,24 +134,22 @@ impl Watcher {
     /// The next of the initial events, a batch, so that not the whole list is encoded at once for each new watcher;
     /// after the last of them, the bookmark that says so.
     fn tell(&mut self, initial: Initial) -> Vec<WatchEvent> {
-        let Initial { view, last } = initial;
-        let after = last.as_ref().map(|(namespace, name)| (&**namespace, &**name));
+        let Initial { view, from } = initial;
+        let from = from.as_ref().map(|(namespace, name)| (&**namespace, &**name));
         let mut room = Room::new();
-        let mut within = self.selection.within(&view.tree, after).peekable();
+        let mut within = self.selection.within(&view.tree, from).peekable();
         let mut told = Vec::new();
-        let mut reached = None;
         while let Some(item) =
             within.next_if(|item| !self.selection.matches(item) || room.takes(item.bytes.len()))
         {
-            reached = Some(item);
             if self.selection.matches(item) {
                 told.push(WatchEvent::Added(Arc::clone(item)));
             }
         }
-        if within.peek().is_some() {
-            let last = reached.map(|item| (item.namespace.clone(), item.name.clone()));
+        if let Some(next) = within.peek() {
+            let from = Some((next.namespace.clone(), next.name.clone()));
             drop(within);
-            self.initial = Some(Initial { view, last });
+            self.initial = Some(Initial { view, from });
         } else if self.bookmarks {
             told.push(WatchEvent::Bookmark { revision: view.revision, initial_events_end: true });
         }

@@ -7,8 +7,8 @@ use picoshift_machinery::{FieldError, Object, Status};
 use serde_json::Value;
 
 use super::Registry;
-use super::commit::{CommitError, Current, Intent, store_status};
-use super::fields::{self, Changed};
+use super::commit::{CommitError, Current, store_status};
+use super::fields;
 use super::metadata;
 use crate::admission::{Operation, Review};
 use crate::object_meta;
@@ -32,15 +32,15 @@ impl Registry {
         let generated = object.name().is_empty() && !object.generate_name().is_empty();
         self.strategy.set_defaults(&mut object);
         self.track_new(&mut object, options);
+        if !generated {
+            return self.create_named(cx, object, None, options).await;
+        }
         for _ in 0..NAME_TRIES {
+            let name = self.strategy.generate_name(object.generate_name());
             let mut candidate = object.clone();
-            if generated {
-                let name = self.strategy.generate_name(object.generate_name());
-                candidate.set_metadata("name", name);
-            }
-            let name = candidate.name().to_owned();
+            candidate.set_metadata("name", name.as_str());
             match self.create_named(cx, candidate, None, options).await {
-                Err(status) if generated && status.is("AlreadyExists") => {
+                Err(status) if status.is("AlreadyExists") => {
                     tracing::debug!(name, "a generated name is taken");
                 }
                 outcome => return outcome,
@@ -66,7 +66,7 @@ impl Registry {
             Some(_) => 0,
             None => object.resource_version().parse::<u64>().unwrap_or(0),
         };
-        let owners = fields::owners(&object);
+        let owners = fields::take(&mut object);
         metadata::begin(&mut object, namespace, &uuid::Uuid::new_v4().to_string(), &metadata::now());
         object.set_metadata("managedFields", owners);
         if self.strategy.counts_generation() {
@@ -99,13 +99,12 @@ impl Registry {
         if let Some(item) = self.cache.get(namespace, &name) {
             return Err(self.taken(&name, Some(&item)));
         }
-        let intent = Intent::new(&key, None, Some(object));
         if options.dry_run {
             // What the client put there stays: nothing is written that would say otherwise.
-            return Ok(Arc::new(self.commit.dry_run(&intent, sent)));
+            return Ok(Arc::new(self.commit.dry_run(&key, None, object, sent)));
         }
-        match self.commit.write(intent).await {
-            Ok(written) => Ok(self.served(&written)),
+        match self.commit.write(&key, None, object).await {
+            Ok(item) => Ok(item),
             Err(CommitError::Conflict) => {
                 // Who is told that it is there can read it.
                 self.commit.settled().await;
@@ -184,9 +183,8 @@ impl Registry {
     ) -> Result<Arc<Item>, Attempt> {
         let resource = self.strategy.resource();
         let old = &*self.strategy.folded(&current.stored);
-        let Changed { mut object, owners } = self.change(current, old, updater, options)?;
+        let mut object = self.change(current, old, updater, options)?;
         metadata::carry_over(&mut object, old);
-        object.set_metadata("managedFields", owners);
         let review = Review { operation: Operation::Update, object: &object, old: Some(old), resource };
         self.admission.mutate(cx, &review).await?;
         owner_references::dedup(cx, &mut object, Stage::Admitted);
@@ -214,19 +212,15 @@ impl Registry {
             return Ok(Arc::new(Item::new(resource, shown, current.record.revision)));
         }
         let finished = object.deletion_timestamp().is_some() && object.finalizers().is_empty();
-        if finished && !options.dry_run {
-            // The last finalizer is gone: this update is the deletion; the answer is the object as updated.
-            let last = Intent::new(key, Some(current), Some(object));
-            let last = self.commit.dry_run(&last, current.record.revision);
-            self.commit.write(Intent::new(key, Some(current), None)).await?;
+        if finished || options.dry_run {
+            let last = self.commit.dry_run(key, Some(current), object, current.record.revision);
+            if !options.dry_run {
+                // The last finalizer is gone: this update is the deletion; the answer is the object as updated.
+                self.commit.delete(key, current).await?;
+            }
             return Ok(Arc::new(last));
         }
-        let intent = Intent::new(key, Some(current), Some(object));
-        if options.dry_run {
-            return Ok(Arc::new(self.commit.dry_run(&intent, current.record.revision)));
-        }
-        let written = self.commit.write(intent).await?;
-        Ok(self.served(&written))
+        Ok(self.commit.write(key, Some(current), object).await?)
     }
 
     /// The checks of `rest.BeforeUpdate` and of the optimistic lock, in the order of upstream.

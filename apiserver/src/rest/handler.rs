@@ -1,31 +1,28 @@
 //! One request for a resource, from its verb to its answer. The user may make it: that was asked before.
 
+mod write;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use picoshift_machinery::Status;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::media_type::{self, Answer};
 use picoshift_machinery::request_info::RequestInfo;
-use picoshift_machinery::{Object, Status};
 
-use super::apply::{self, Application};
 use super::collector;
-use super::fields::{FieldManagers, Tracker, manager_of};
+use super::fields::FieldManagers;
 use super::item::Item;
-use super::patch::{self, ParsedPatch, PatchUpdater, Replacement};
-use super::query::{self, Listing, Query, WriteKind};
+use super::query::{self, Listing, Query};
 use super::respond::{self, Form};
-use super::storage::{Deleted, List, RequestContext, Storage, Updated, Updater};
-use super::strategic_patch;
+use super::storage::{List, RequestContext, Storage};
 use super::stream;
 use super::warning;
 use crate::authz::Authorizer;
-use crate::decode::{self, MAX_BODY};
-use crate::owner_references::{self, Stage};
 use crate::resource::Verb;
-use crate::schema::{FieldValidation, Schemas};
+use crate::schema::Schemas;
 use crate::server::Endpoint;
 
 /// Serves one resource.
@@ -95,17 +92,6 @@ impl Handler {
         authorizer: Arc<dyn Authorizer>,
     ) -> Self {
         Self { storage, schemas, fields, authorizer }
-    }
-
-    /// Who is noted for a write: the manager that the client names, or the client.
-    fn tracker(&self, call: &Call<'_>, manager: String) -> Option<Tracker> {
-        let fields = self.fields.of(&call.cx.info.subresource)?;
-        let manager = if manager.is_empty() {
-            manager_of(user_agent(call.headers).unwrap_or_default())
-        } else {
-            manager
-        };
-        Some(Tracker::new(Arc::clone(fields), manager))
     }
 
     fn form(&self, cx: &RequestContext, headers: &HeaderMap, query: &Query<'_>) -> Result<Form, Status> {
@@ -209,154 +195,6 @@ impl Handler {
         Ok(stream::respond(storage, schemas, watch, call.form, &options))
     }
 
-    async fn create(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let parameters = query::write_options(&call.query, WriteKind::Create)?;
-        let mut object = self.object(call, body, parameters.field_validation).await?;
-        check_namespace(call, &object)?;
-        owner_references::dedup(call.cx, &mut object, Stage::Sent);
-        let tracker = self.tracker(call, parameters.field_manager);
-        let options = super::WriteOptions { tracker, ..parameters.options };
-        let item = call.storage.create(call.cx, object, &options).await?;
-        self.item(call, &item, StatusCode::CREATED)
-    }
-
-    async fn update(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let info = &call.cx.info;
-        let parameters = query::write_options(&call.query, WriteKind::Update)?;
-        let mut object = self.object(call, body, parameters.field_validation).await?;
-        query::check_name(&object, &info.name, &info.namespace)?;
-        owner_references::dedup(call.cx, &mut object, Stage::Sent);
-        let tracker = self.tracker(call, parameters.field_manager);
-        let options = super::WriteOptions { tracker, ..parameters.options };
-        self.write(call, &Replacement(object), options).await
-    }
-
-    async fn apply(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let parameters = query::write_options(&call.query, WriteKind::Apply)?;
-        let bytes = decode::read_body(body, MAX_BODY).await?;
-        if let Some(audit) = &call.cx.audit {
-            audit.request_patch(&bytes);
-        }
-        let fields = self.fields.of(&call.cx.info.subresource).ok_or_else(Status::no_such_method)?;
-        let application = Application {
-            fields,
-            schemas: &self.schemas,
-            resource: call.storage.resource(),
-            cx: call.cx,
-            authorizer: &*self.authorizer,
-            config: decode::decode_configuration(&bytes)?,
-            manager: &parameters.field_manager,
-            force: parameters.force,
-            validation: parameters.field_validation,
-        };
-        self.write(call, &application, parameters.options).await
-    }
-
-    async fn patch(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        if apply::is_apply(call.headers) {
-            return self.apply(call, body).await;
-        }
-        let parameters = query::write_options(&call.query, WriteKind::Patch)?;
-        let bytes = decode::read_body(body, MAX_BODY).await?;
-        let patch = match patch::parse(call.headers, &bytes) {
-            Err(status) if status.code == 400 => {
-                // What is not there is told before what is wrong with the patch.
-                call.storage.get(call.cx, &call.cx.info.name, &super::GetOptions::default()).await?;
-                return Err(status);
-            }
-            parsed => parsed?,
-        };
-        if let Some(audit) = &call.cx.audit {
-            audit.request_patch(&bytes);
-        }
-        let strict = decode::decode_patch(&bytes)?.strict;
-        let resource = call.storage.resource();
-        let validation = parameters.field_validation;
-        let apply = |patch: &ParsedPatch, current: &Object| {
-            let strict = strict.clone();
-            let (object, warnings) = match patch {
-                ParsedPatch::Strategic(patch) => {
-                    strategic_patch::apply(&self.schemas, resource, current, patch, strict, validation)?
-                }
-                other => {
-                    let patched = other.apply(current)?;
-                    decode::decode_patched(&self.schemas, resource, &patched, strict, validation)?
-                }
-            };
-            for warning in warnings {
-                call.cx.warn(warning);
-            }
-            query::check_name(&object, &call.cx.info.name, &call.cx.info.namespace)?;
-            Ok(object)
-        };
-        let tracker = self.tracker(call, parameters.field_manager);
-        let options = super::WriteOptions { tracker, ..parameters.options };
-        self.write(call, &PatchUpdater::new(patch, apply), options).await
-    }
-
-    async fn write(
-        &self,
-        call: &Call<'_>,
-        updater: &dyn Updater,
-        options: super::WriteOptions,
-    ) -> Result<Response<Body>, Status> {
-        let options = super::WriteOptions { subresource: call.cx.info.subresource.clone(), ..options };
-        let (item, code) = match call.storage.update(call.cx, &call.cx.info.name, updater, &options).await? {
-            Updated::Changed(item) => (item, StatusCode::OK),
-            Updated::Created(item) => (item, StatusCode::CREATED),
-        };
-        self.item(call, &item, code)
-    }
-
-    async fn delete_options(&self, call: &Call<'_>, body: Incoming) -> Result<super::DeleteOptions, Status> {
-        let bytes = decode::read_body(body, MAX_BODY).await?;
-        if bytes.is_empty() {
-            return query::delete_options(&call.query);
-        }
-        if let Some(audit) = &call.cx.audit {
-            audit.request_options(&bytes);
-        }
-        decode::decode_delete_options(&self.schemas, content_type(call.headers), &bytes)
-    }
-
-    async fn delete(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let options = self.delete_options(call, body).await?;
-        match call.storage.delete(call.cx, &call.cx.info.name, &options).await? {
-            Deleted::Object(item) => self.item(call, &item, StatusCode::OK),
-            Deleted::Gone(details) => {
-                let status = Status::success(details);
-                Ok(respond::status(&status, StatusCode::OK, call.form))
-            }
-        }
-    }
-
-    async fn delete_collection(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
-        let options = self.delete_options(call, body).await?;
-        let listing = Listing::ByQuery { name: call.name() };
-        let list = query::list_options(&call.query, call.storage.resource(), listing)?;
-        let deleted = call.storage.delete_collection(call.cx, &options, &list).await?;
-        self.answer_list(call, deleted)
-    }
-
-    async fn object(
-        &self,
-        call: &Call<'_>,
-        body: Incoming,
-        validation: FieldValidation,
-    ) -> Result<Object, Status> {
-        let bytes = decode::read_body(body, MAX_BODY).await?;
-        let resource = call.storage.resource();
-        let content_type = content_type(call.headers);
-        let decoded = decode::decode_object(&self.schemas, resource, content_type, &bytes, validation)?;
-        for warning in decoded.warnings {
-            call.cx.warn(warning);
-        }
-        if let Some(audit) = &call.cx.audit {
-            audit.request_object(&decoded.object);
-        }
-        Ok(decoded.object)
-    }
-
     /// One object as the answer.
     fn item(&self, call: &Call<'_>, item: &Item, code: StatusCode) -> Result<Response<Body>, Status> {
         if let Some(audit) = call.cx.audit.as_ref().filter(|audit| audit.wants_response()) {
@@ -378,23 +216,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn content_type(headers: &HeaderMap) -> Option<&str> {
-    text(headers, &header::CONTENT_TYPE)
-}
-
 fn user_agent(headers: &HeaderMap) -> Option<&str> {
     text(headers, &header::USER_AGENT)
-}
-
-/// A created object goes where the path says.
-fn check_namespace(call: &Call<'_>, object: &Object) -> Result<(), Status> {
-    let (given, wanted) = (object.namespace(), call.cx.info.namespace.as_str());
-    if !given.is_empty() && !wanted.is_empty() && given != wanted {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    Ok(())
 }
 
 /// Whether a request is for one object: a selector by name puts a name into requests of collections too.

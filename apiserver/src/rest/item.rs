@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use picoshift_machinery::{Object, Status};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::message::Message;
@@ -65,7 +66,20 @@ impl Item {
         Ok(self.message.get_or_init(|| Box::new(message)))
     }
 
-    /// The object, parsed again: for what is not on a hot path (tables, metadata, patches).
+    /// The object's metadata, parsed again: the garbage collector watches nothing else of all there is.
+    ///
+    /// # Errors
+    /// As [`Item::object`].
+    pub fn metadata(&self) -> Result<Value, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Parts {
+            #[serde(default)]
+            metadata: Value,
+        }
+        serde_json::from_slice::<Parts>(&self.bytes).map(|parts| parts.metadata)
+    }
+
+    /// The object, parsed again: for what is not on a hot path (tables, patches).
     ///
     /// # Errors
     /// The parser's; bytes of an `Item` were encoded by `new`, so an error is ours.

@@ -5,22 +5,21 @@ use picoshift_machinery::media_type::MetaVersion;
 use picoshift_machinery::{Object, Status};
 use serde_json::{Map, Value};
 
-/// The metadata of an object.
+/// An object that has this metadata alone.
 #[must_use]
-pub fn metadata_only(object: &Object, version: MetaVersion) -> Object {
+pub fn metadata_only(metadata: Value, version: MetaVersion) -> Object {
     let mut partial = Object::new(version.api_version(), "PartialObjectMetadata");
-    if let Some(metadata) = object.0.get("metadata") {
-        partial.0.insert("metadata".to_owned(), metadata.clone());
-    }
+    partial.0.insert("metadata".to_owned(), metadata);
     partial
 }
 
-/// A list of metadata; the items carry no kind, as upstream's do.
+/// A list of metadata.
 #[must_use]
-pub fn metadata_list(objects: &[Object], metadata: Map<String, Value>, version: MetaVersion) -> Object {
+pub fn metadata_list(items: Vec<Value>, metadata: Map<String, Value>, version: MetaVersion) -> Object {
     let mut list = Object::new(version.api_version(), "PartialObjectMetadataList");
     list.0.insert("metadata".to_owned(), metadata.into());
-    let items: Vec<Value> = objects.iter().map(|object| metadata_only(object, version).0.into()).collect();
+    let items: Vec<Value> =
+        items.into_iter().map(|metadata| metadata_only(metadata, version).0.into()).collect();
     let items = if items.is_empty() { Value::Null } else { items.into() };
     list.0.insert("items".to_owned(), items);
     list

@@ -7,23 +7,26 @@ use futures::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use picoshift_machinery::body::{self, Body};
 use picoshift_machinery::media_type::{Answer, Encoding, MediaType, Shape};
-use picoshift_machinery::{Object, Status, protobuf};
+use picoshift_machinery::protobuf::{self, ListMeta};
+use picoshift_machinery::{Object, Status};
 use serde_json::{Map, Value};
 
 use super::item::Item;
-use super::message;
+use super::message::{self, ListMessage};
 use super::partial;
 use super::query::IncludeObject;
 use super::storage::{Items, List, Storage};
 use super::table::{self, TableOptions};
 use crate::gzip::{self, Piece};
 use crate::registry::chunk::Chunk;
+use crate::resource::Resource;
 use crate::schema::Schemas;
 
 /// Answers larger than this are compressed for clients that can read it, to whatever verb, as kube-apiserver does.
 const PLAIN_UP_TO: usize = 128 << 10;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROTOBUF: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
 
 /// How an answer is wanted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,13 +82,16 @@ pub fn item(
     if form.is_message() {
         return Ok(protobuf_answer(code, item.message(schemas)?.enveloped().clone(), form));
     }
+    if let Shape::Metadata(version) = form.media_type.shape {
+        let metadata = item.metadata().map_err(Status::internal)?;
+        return Ok(match form.media_type.encoding {
+            Encoding::Protobuf => protobuf_answer(code, message::metadata(&metadata, schemas, version), form),
+            _ => encoded(code, &partial::metadata_only(metadata, version), form),
+        });
+    }
     let object = item.object().map_err(Status::internal)?;
     let value = match form.media_type.shape {
-        Shape::Metadata(version) if form.media_type.encoding == Encoding::Protobuf => {
-            return Ok(protobuf_answer(code, protobuf::partial_object_metadata(&object, version), form));
-        }
-        Shape::Whole => object,
-        Shape::Metadata(version) => partial::metadata_only(&object, version),
+        Shape::Whole | Shape::Metadata(_) => object,
         Shape::MetadataList(_) => {
             return Err(partial::mismatch(storage.resource().gvk.group, object.kind(), false));
         }
@@ -112,37 +118,40 @@ pub fn list(
         return Ok(plain_list(storage, list, form.gzip));
     }
     if form.is_message() {
-        return Ok(protobuf_answer(StatusCode::OK, message::list(storage.resource(), schemas, &list)?, form));
+        return message_list(storage.resource(), schemas, list, form.gzip);
     }
     let version = list.revision.to_string();
     let metadata = list_metadata(&version, &list.continue_token, list.remaining);
-    let objects = objects(&list.items)?;
     let value = match form.media_type.shape {
-        Shape::MetadataList(meta) if form.media_type.encoding == Encoding::Protobuf => {
-            let list_meta = protobuf::ListMeta {
-                resource_version: &version,
-                continue_token: &list.continue_token,
-                remaining: list.remaining,
-            };
-            let content = protobuf::partial_object_metadata_list(&objects, list_meta, meta);
-            return Ok(protobuf_answer(StatusCode::OK, content, form));
+        Shape::MetadataList(meta) => {
+            let items = list.items.iter().map(|item| item.metadata());
+            let items = items.collect::<Result<Vec<_>, _>>().map_err(Status::internal)?;
+            if form.media_type.encoding == Encoding::Protobuf {
+                let list_meta = ListMeta {
+                    resource_version: &version,
+                    continue_token: &list.continue_token,
+                    remaining: list.remaining,
+                };
+                let content = message::metadata_list(&items, list_meta, schemas, meta);
+                return Ok(protobuf_answer(StatusCode::OK, content, form));
+            }
+            partial::metadata_list(items, metadata, meta)
         }
         Shape::Whole => {
             let resource = storage.resource();
             let mut value = Object::new(&resource.gvk.api_version(), &resource.list_kind());
             value.0.insert("metadata".to_owned(), metadata.into());
-            let items: Vec<Value> = objects.into_iter().map(untyped).collect();
+            let items: Vec<Value> = objects(&list.items)?.into_iter().map(untyped).collect();
             value.0.insert("items".to_owned(), items.into());
             value
         }
-        Shape::MetadataList(version) => partial::metadata_list(&objects, metadata, version),
         Shape::Metadata(_) => {
             let resource = storage.resource();
             return Err(partial::mismatch(resource.gvk.group, &resource.list_kind(), true));
         }
         Shape::Table(version) => {
             let options = TableOptions { version, include: form.include };
-            wrap(table::table(storage, &objects, &metadata, options, true))
+            wrap(table::table(storage, &objects(&list.items)?, &metadata, options, true))
         }
     };
     Ok(encoded(StatusCode::OK, &value, form))
@@ -189,12 +198,7 @@ fn plain_list(storage: &dyn Storage, list: List, gzip: bool) -> Response<Body> {
         resource.gvk.api_version(),
         Value::Object(metadata),
     );
-    let chunks = match list.items {
-        Items::Whole(chunks) => chunks,
-        // Few items, or picked ones: one chunk that nobody else will use.
-        Items::Picked(items) if items.is_empty() => Vec::new(),
-        Items::Picked(items) => vec![Arc::new(Chunk::new(items))],
-    };
+    let chunks = list.items.into_chunks();
     let length = head.len() + chunks.iter().map(|chunk| chunk.joined_len() + 1).sum::<usize>() + 2;
     if gzip && length > PLAIN_UP_TO {
         return compressed_list(&head, &chunks);
@@ -202,6 +206,29 @@ fn plain_list(storage: &dyn Storage, list: List, gzip: bool) -> Response<Body> {
     let length = length + usize::from(chunks.is_empty());
     let response = with_type(StatusCode::OK, JSON).header(header::CONTENT_LENGTH, length);
     finish(response, body::stream(stream::iter(joined(head, chunks))))
+}
+
+/// The list in protobuf, put together from items that were encoded before.
+fn message_list(
+    resource: &Resource,
+    schemas: &Schemas,
+    list: List,
+    gzip: bool,
+) -> Result<Response<Body>, Status> {
+    let version = list.revision.to_string();
+    let kind = (&*resource.gvk.api_version(), &*resource.list_kind());
+    let meta = ListMeta {
+        resource_version: &version,
+        continue_token: &list.continue_token,
+        remaining: list.remaining,
+    };
+    let message = ListMessage::new(kind, meta, list.items.into_chunks(), schemas)?;
+    if gzip && message.length() > PLAIN_UP_TO {
+        let pieces: Vec<Piece> = message.parts().map(|part| Piece::deflate(&part)).collect();
+        return Ok(compressed(StatusCode::OK, PROTOBUF, &pieces));
+    }
+    let response = with_type(StatusCode::OK, PROTOBUF).header(header::CONTENT_LENGTH, message.length());
+    Ok(finish(response, body::stream(stream::iter(message.parts()))))
 }
 
 /// A list's bytes, a chunk at a time, each when the client has room for it.
@@ -233,9 +260,18 @@ fn compressed_list(head: &str, chunks: &[Arc<Chunk>]) -> Response<Body> {
         pieces.push(chunk.deflated());
     }
     pieces.push(&tail);
+    compressed(StatusCode::OK, JSON, pieces)
+}
+
+/// An answer of compressed pieces.
+fn compressed<'a>(
+    code: StatusCode,
+    content_type: HeaderValue,
+    pieces: impl IntoIterator<Item = &'a Piece>,
+) -> Response<Body> {
     let parts = gzip::member(pieces);
     let length: usize = parts.iter().map(Bytes::len).sum();
-    let response = with_type(StatusCode::OK, JSON)
+    let response = with_type(code, content_type)
         .header(header::CONTENT_ENCODING, "gzip")
         .header(header::VARY, "Accept-Encoding")
         .header(header::CONTENT_LENGTH, length);
@@ -311,17 +347,10 @@ fn newline_after(mut bytes: Vec<u8>) -> Bytes {
 }
 
 fn bytes(code: StatusCode, content_type: HeaderValue, content: Bytes, gzip: bool) -> Response<Body> {
-    let response = with_type(code, content_type);
     if gzip && content.len() > PLAIN_UP_TO {
-        let piece = Piece::deflate(&content);
-        let member = gzip::member([&piece]).concat();
-        let response = response
-            .header(header::CONTENT_ENCODING, "gzip")
-            .header(header::VARY, "Accept-Encoding")
-            .header(header::CONTENT_LENGTH, member.len());
-        return finish(response, body::full(member));
+        return compressed(code, content_type, [&Piece::deflate(&content)]);
     }
-    let response = response.header(header::CONTENT_LENGTH, content.len());
+    let response = with_type(code, content_type).header(header::CONTENT_LENGTH, content.len());
     finish(response, body::full(content))
 }
 

@@ -78,6 +78,16 @@ impl Items {
             Self::Whole(chunks) => Box::new(chunks.iter().flat_map(|chunk| chunk.items())),
         }
     }
+
+    /// The items in chunks: those that were picked are one, which nobody else will use.
+    #[must_use]
+    pub fn into_chunks(self) -> Vec<Arc<Chunk>> {
+        match self {
+            Self::Whole(chunks) => chunks,
+            Self::Picked(items) if items.is_empty() => Vec::new(),
+            Self::Picked(items) => vec![Arc::new(Chunk::new(items))],
+        }
+    }
 }
 
 /// A list at one revision.

@@ -8,14 +8,14 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use http::{Response, StatusCode, header};
 use picoshift_machinery::body::{self, Body};
-use picoshift_machinery::media_type::{Answer, Encoding, Shape};
+use picoshift_machinery::media_type::{Answer, Encoding, MetaVersion, Shape};
 use picoshift_machinery::{Object, protobuf};
 use rand::RngExt;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::item::Item;
-use super::message::Message;
+use super::message::{self, Message};
 use super::options::ListOptions;
 use super::partial;
 use super::respond::{Form, list_metadata};
@@ -71,8 +71,7 @@ impl Encoder {
                 WatchEvent::Modified(item) => self.item(&mut out, "MODIFIED", item),
                 WatchEvent::Deleted(item) => self.item(&mut out, "DELETED", item),
                 WatchEvent::Bookmark { revision, initial_events_end } => {
-                    let bookmark = self.bookmark(*revision, *initial_events_end);
-                    self.frame(&mut out, "BOOKMARK", &bookmark);
+                    self.bookmark(&mut out, *revision, *initial_events_end);
                 }
                 WatchEvent::Error(status) if self.form.media_type.encoding == Encoding::Protobuf => {
                     out.put_slice(&protobuf::watch_event("ERROR", &protobuf::status(status)));
@@ -96,51 +95,62 @@ impl Encoder {
             }
             return;
         }
-        let Ok(object) = item.object() else { return };
-        let shown = self.shaped(object);
-        self.frame(out, kind, &shown);
-    }
-
-    fn shaped(&mut self, object: Object) -> Object {
         match self.form.media_type.shape {
-            Shape::Whole => object,
             Shape::Metadata(version) | Shape::MetadataList(version) => {
-                partial::metadata_only(&object, version)
+                if let Ok(metadata) = item.metadata() {
+                    self.metadata(out, kind, metadata, version);
+                }
             }
-            Shape::Table(version) => {
-                let options = TableOptions { version, include: self.form.include };
-                let metadata = list_metadata(object.resource_version(), "", None);
-                let with_columns = std::mem::take(&mut self.with_columns);
-                let table = table::table(&*self.storage, &[object], &metadata, options, with_columns);
-                Object::from_value(table).unwrap_or_default()
+            Shape::Whole | Shape::Table(_) => {
+                if let Ok(object) = item.object() {
+                    self.object(out, kind, object);
+                }
             }
         }
     }
 
-    fn bookmark(&mut self, revision: Revision, initial_events_end: bool) -> Object {
+    fn metadata(&self, out: &mut BytesMut, kind: &str, metadata: Value, version: MetaVersion) {
+        if self.form.media_type.encoding == Encoding::Protobuf {
+            let metadata = message::metadata(&metadata, &self.schemas, version);
+            out.put_slice(&protobuf::watch_event(kind, &metadata));
+        } else {
+            line(out, kind, &partial::metadata_only(metadata, version).to_bytes());
+        }
+    }
+
+    /// An object, whole or as a table.
+    fn object(&mut self, out: &mut BytesMut, kind: &str, object: Object) {
+        if let Shape::Table(version) = self.form.media_type.shape {
+            let options = TableOptions { version, include: self.form.include };
+            let metadata = list_metadata(object.resource_version(), "", None);
+            let with_columns = std::mem::take(&mut self.with_columns);
+            let table = table::table(&*self.storage, &[object], &metadata, options, with_columns);
+            line(out, kind, table.to_string().as_bytes());
+        } else if self.form.media_type.encoding == Encoding::Protobuf {
+            if let Ok(message) = Message::of(&object, &self.schemas) {
+                out.put_slice(&protobuf::watch_event(kind, message.enveloped()));
+            }
+        } else {
+            line(out, kind, &object.to_bytes());
+        }
+    }
+
+    fn bookmark(&mut self, out: &mut BytesMut, revision: Revision, initial_events_end: bool) {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
         if initial_events_end {
             metadata.insert("annotations".to_owned(), json!({ INITIAL_EVENTS_END: "true" }));
         }
-        // As the real one: an object in which nothing else is set.
-        let mut object = self.schemas.empty(self.storage.resource());
-        object.0.insert("metadata".to_owned(), metadata.into());
-        self.shaped(object)
-    }
-
-    fn frame(&self, out: &mut BytesMut, kind: &str, object: &Object) {
-        match (self.form.media_type.encoding, self.form.media_type.shape) {
-            (Encoding::Protobuf, Shape::Metadata(version) | Shape::MetadataList(version)) => {
-                let metadata = protobuf::partial_object_metadata(object, version);
-                out.put_slice(&protobuf::watch_event(kind, &metadata));
+        match self.form.media_type.shape {
+            Shape::Metadata(version) | Shape::MetadataList(version) => {
+                self.metadata(out, "BOOKMARK", metadata.into(), version);
             }
-            (Encoding::Protobuf, Shape::Whole) => {
-                if let Ok(message) = Message::of(object, &self.schemas) {
-                    out.put_slice(&protobuf::watch_event(kind, message.enveloped()));
-                }
+            Shape::Whole | Shape::Table(_) => {
+                // As the real one: an object in which nothing else is set.
+                let mut object = self.schemas.empty(self.storage.resource());
+                object.0.insert("metadata".to_owned(), metadata.into());
+                self.object(out, "BOOKMARK", object);
             }
-            _ => line(out, kind, &object.to_bytes()),
         }
     }
 }

@@ -57,7 +57,8 @@ fn row(storage: &dyn Storage, object: &Object, options: TableOptions) -> Value {
             row.insert("object".to_owned(), Value::Null);
         }
         IncludeObject::Metadata => {
-            row.insert("object".to_owned(), partial::metadata_only(object, options.version).0.into());
+            let metadata = object.0.get("metadata").cloned().unwrap_or_default();
+            row.insert("object".to_owned(), partial::metadata_only(metadata, options.version).0.into());
         }
         IncludeObject::Object => {
             row.insert("object".to_owned(), object.0.clone().into());

@@ -236,10 +236,6 @@ impl Service for Chain {
         let started = Instant::now();
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let mut seen = Seen::new(request.headers());
-        #[cfg(feature = "planted-faults")]
-        let fault = super::planted::asked(request.headers());
-        #[cfg(feature = "planted-faults")]
-        let request = super::planted::mistake(fault.as_deref(), request);
         let answer = AssertUnwindSafe(self.answer(&connection, request, &mut seen)).catch_unwind().await;
         let mut response = match answer {
             Ok(mut response) => {
@@ -253,10 +249,6 @@ impl Service for Chain {
                 respond::panicked()
             }
         };
-        #[cfg(feature = "planted-faults")]
-        if let Some(fault) = &fault {
-            response = super::planted::plant(fault, &method, seen.watch, response).await;
-        }
         response_headers::complete(response.headers_mut(), uri.path(), seen.audit_id.clone());
         if method == Method::HEAD {
             response = respond::head_only(response);

@@ -75,22 +75,25 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// How many bytes an envelope has behind the object: contentEncoding and contentType, which are empty.
-pub const ENVELOPE_END: usize = 4;
+/// What an envelope has behind the object: contentEncoding and contentType, which are empty.
+pub const ENVELOPE_END: &[u8] = &[0x1a, 0, 0x22, 0];
 
-/// Puts an encoded object into its envelope.
+/// What an envelope has before an object of `length` bytes.
 #[must_use]
-pub fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Bytes {
-    let mut head = Message::default();
+pub fn envelope_head(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
+    let mut head = Message::behind(MAGIC);
     head.nested(1, |type_meta| {
         type_meta.text(1, api_version);
         type_meta.text(2, kind);
     });
-    head.head(2, raw.len());
-    let mut tail = Message::default();
-    tail.text(3, "");
-    tail.text(4, "");
-    [MAGIC, head.as_slice(), raw, tail.as_slice()].concat().into()
+    head.head(2, length);
+    head.into_vec()
+}
+
+/// Puts an encoded object into its envelope.
+#[must_use]
+pub fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Bytes {
+    [&envelope_head(api_version, kind, raw.len())[..], raw, ENVELOPE_END].concat().into()
 }
 
 #[cfg(test)]

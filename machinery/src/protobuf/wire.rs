@@ -9,10 +9,10 @@ pub use read::{Field, Reader, WireError};
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// An empty message with room for `capacity` bytes.
+    /// A message that is written behind other bytes, and begins with them.
     #[must_use]
-    pub fn with_capacity(capacity: usize) -> Self {
-        Self(Vec::with_capacity(capacity))
+    pub fn behind(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
     }
 
     /// The encoded fields.

@@ -247,6 +247,7 @@ fn check_create(mapping: &mut Object) -> Result<(), Status> {
 fn check_update(mapping: &mut Object, current: &Item) -> Result<bool, Status> {
     let old = current.object().map_err(Status::internal)?;
     metadata::carry_over(mapping, &old);
+    metadata::keep_owners(mapping, &old);
     // A client's time of creation is not looked at.
     mapping.set_metadata("creationTimestamp", old.creation_timestamp());
     // Found twice, by the generic update and by the kind's own validation.

@@ -22,6 +22,15 @@ impl Schemas {
         Some(out.into_vec())
     }
 
+    /// The message of an object that has this metadata alone, without its envelope.
+    #[must_use]
+    pub fn metadata_to_protobuf(&self, metadata: &Value) -> Vec<u8> {
+        let meta = &self.structs[self.object_meta];
+        let mut out = Message::default();
+        out.nested(1, |out| self.fields(meta, &meta.wire, metadata.as_object(), out));
+        out.into_vec()
+    }
+
     fn fields(&self, of: &Struct, wire: &[WireField], map: Option<&Map<String, Value>>, out: &mut Message) {
         for WireField { number, slot, .. } in wire {
             match slot {

@@ -4,7 +4,6 @@
 //! (the newest change), `compacted` (up to where superseded records are gone). There is no table of keys: each live
 //! key has its record, so the keys are known from `records` and the two cannot disagree.
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use bytes::Bytes;
@@ -60,9 +59,8 @@ impl Disk {
         {
             let mut records = transaction.open_table(RECORDS)?;
             let mut meta = transaction.open_table(META)?;
-            let mut written = HashMap::new();
             for job in jobs {
-                changes.push(put(&mut records, &mut written, job)?);
+                changes.push(put(&mut records, job)?);
             }
             if let Some(job) = jobs.last() {
                 meta.insert(REVISION, job.revision)?;
@@ -98,12 +96,8 @@ impl Disk {
     }
 }
 
-/// Writes one change; `written` are the records of the same commit, which later changes may have as previous.
-fn put(
-    records: &mut Table<'_, u64, &[u8]>,
-    written: &mut HashMap<Revision, Record>,
-    job: &Job,
-) -> Result<Change, Error> {
+/// Writes one change.
+fn put(records: &mut Table<'_, u64, &[u8]>, job: &Job) -> Result<Change, Error> {
     let stored = Stored {
         key: &job.key,
         create_revision: job.create_revision,
@@ -117,17 +111,7 @@ fn put(
         revision: job.revision,
         value: Bytes::clone(value),
     });
-    let previous = match job.previous {
-        None => None,
-        Some(revision) => match written.remove(&revision) {
-            Some(record) => Some(record),
-            None => Some(read(records, &job.key, revision)?),
-        },
-    };
-    if let Some(record) = &current {
-        written.insert(job.revision, record.clone());
-    }
-    Ok(Change { key: Key::clone(&job.key), revision: job.revision, current, previous })
+    Ok(Change { key: Key::clone(&job.key), revision: job.revision, current })
 }
 
 /// Removes what the change at `revision` superseded: the record before it, and itself where it is a deletion.

@@ -15,7 +15,7 @@ use redb::Error;
 use super::Shared;
 use super::disk::View;
 use super::state::Keys;
-use crate::store::{Change, ChangeSink, Key, Record, Revision, Snapshot, StoreError, Subscription};
+use crate::store::{Change, ChangeSink, Key, Past, Record, Revision, Snapshot, StoreError, Subscription};
 
 /// Changes that a subscriber gets at most of what was before: all that is kept may be more than memory is for.
 pub(super) const SUBSCRIBED_MAX: Revision = 10_000;
@@ -139,7 +139,7 @@ fn history(
     since: Revision,
     revision: Revision,
     loaded: &mut HashMap<Revision, Record>,
-) -> Result<Vec<Change>, Error> {
+) -> Result<Vec<Past>, Error> {
     let mut changes = Vec::new();
     view.changes(since + 1..=revision, false, |at, stored| {
         if !stored.key.starts_with(prefix) {
@@ -162,7 +162,7 @@ fn history(
         if let Some(record) = &current {
             loaded.insert(at, record.clone());
         }
-        changes.push(Change { key, revision: at, current, previous });
+        changes.push(Past { change: Change { key, revision: at, current }, previous });
         Ok(())
     })?;
     Ok(changes)

@@ -69,11 +69,11 @@ async fn routes(bench: &mut Bench, wanted: &str) -> anyhow::Result<Vec<Record>> 
     if is_wanted(&many, wanted) {
         records.push(watch::many(bench, &ROUTES, &many).await?);
     }
-    if is_wanted(durable::CREATES, wanted) {
-        records.extend(durable::measure(bench, &ROUTES).await?);
-    }
     if is_wanted(memory::OF_ROUTES, wanted) {
         records.push(memory::of_routes(bench).await?);
+    }
+    if is_wanted(durable::CREATES, wanted) {
+        records.extend(durable::measure(bench, &ROUTES).await?);
     }
     Ok(records)
 }

@@ -15,6 +15,8 @@ use picoshift_tests::tls::Protocol;
 use picoshift_tests::watch::Watch;
 use tokio::time::Instant;
 
+use crate::planted::{Fault, Feed, Planted};
+
 /// How long a step is asked again that has to succeed.
 const PATIENCE: Duration = Duration::from_secs(45);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -35,7 +37,7 @@ pub(crate) enum Outcome {
     /// A whole answer.
     Answer(Answer),
     /// An open watch, and the head of its answer.
-    Watch(Watch, Answer),
+    Watch(Feed, Answer),
 }
 
 /// A kube-apiserver, called as its administrator, as anybody she impersonates, or as nobody.
@@ -43,8 +45,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Caller {
     admin: Http,
     nobody: Http,
-    /// The fault that a build of ours with planted faults is asked for.
-    plant: Option<String>,
+    /// The fault that its answers get.
+    planted: Option<Planted>,
 }
 
 impl Caller {
@@ -52,14 +54,24 @@ impl Caller {
     ///
     /// # Errors
     /// When the file cannot be read or names no server.
-    pub(crate) fn new(kubeconfig: &Path, plant: Option<&str>) -> anyhow::Result<Self> {
+    pub(crate) fn new(kubeconfig: &Path) -> anyhow::Result<Self> {
         let config = Kubeconfig::read_from(kubeconfig).context("kubeconfig")?;
         let (server, admin) = cluster_and_admin(&config)?;
         Ok(Self {
             admin: Http::new(&server, Some(&admin), Protocol::Any)?,
             nobody: Http::new(&server, None, Protocol::Any)?,
-            plant: plant.map(str::to_owned),
+            planted: None,
         })
+    }
+
+    /// The same, but what it is answered has a fault.
+    pub(crate) fn planting(&self, fault: Fault) -> Self {
+        Self { planted: Some(Planted::new(fault)), ..self.clone() }
+    }
+
+    /// The same without a fault.
+    pub(crate) fn sound(&self) -> Self {
+        Self { planted: None, ..self.clone() }
     }
 
     /// The administrator's client.
@@ -73,14 +85,21 @@ impl Caller {
     /// When the server cannot be reached.
     pub(crate) async fn send(&self, call: &Call, watch: bool) -> anyhow::Result<Outcome> {
         let http = if call.user == "nobody" { &self.nobody } else { &self.admin };
-        let response = http.stream(self.request(http, call)?).await?;
+        let request = match &self.planted {
+            None => request(http, call)?,
+            Some(planted) => request(http, &planted.mistake(call.clone()))?,
+        };
+        let response = http.stream(request).await?;
         let (head, body) = response.into_parts();
         let mut answer = Answer { status: head.status, headers: head.headers, body: Bytes::new() };
         if watch && answer.status.is_success() {
-            return Ok(Outcome::Watch(Watch::new(body), answer));
+            return Ok(Outcome::Watch(Feed::new(Watch::new(body), self.planted.as_ref()), answer));
         }
         let body = tokio::time::timeout(PATIENCE, body.collect()).await.context("body takes too long")??;
         answer.body = body.to_bytes();
+        if let Some(planted) = &self.planted {
+            planted.plant(&call.method, &mut answer);
+        }
         Ok(Outcome::Answer(answer))
     }
 
@@ -102,34 +121,31 @@ impl Caller {
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
 
-    fn request(&self, http: &Http, call: &Call) -> anyhow::Result<Request<Full<Bytes>>> {
-        let body = call.body.clone().unwrap_or_default();
-        let mut request = http.request(call.method.clone(), &call.path, None, body.into())?;
-        let headers = request.headers_mut();
-        headers.remove(ACCEPT);
-        if call.body.is_some() {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        for (name, value) in &call.headers {
-            let (name, value) = (HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
-            if value.is_empty() {
-                headers.remove(name);
-            } else {
-                headers.insert(name, value);
-            }
-        }
-        if !matches!(call.user.as_str(), "admin" | "nobody") {
-            headers.insert("impersonate-user", HeaderValue::from_str(&call.user)?);
-            for group in &call.groups {
-                headers.append("impersonate-group", HeaderValue::from_str(group)?);
-            }
-        }
-        if let Some(plant) = &self.plant {
-            headers.insert("x-picoshift-planted-fault", HeaderValue::from_str(plant)?);
-        }
-        Ok(request)
+fn request(http: &Http, call: &Call) -> anyhow::Result<Request<Full<Bytes>>> {
+    let body = call.body.clone().unwrap_or_default();
+    let mut request = http.request(call.method.clone(), &call.path, None, body.into())?;
+    let headers = request.headers_mut();
+    headers.remove(ACCEPT);
+    if call.body.is_some() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
+    for (name, value) in &call.headers {
+        let (name, value) = (HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
+        if value.is_empty() {
+            headers.remove(name);
+        } else {
+            headers.insert(name, value);
+        }
+    }
+    if !matches!(call.user.as_str(), "admin" | "nobody") {
+        headers.insert("impersonate-user", HeaderValue::from_str(&call.user)?);
+        for group in &call.groups {
+            headers.append("impersonate-group", HeaderValue::from_str(group)?);
+        }
+    }
+    Ok(request)
 }
 
 fn unreachable_watch<T>() -> anyhow::Result<T> {

@@ -5,7 +5,7 @@
 //!   those of `tests/differential/peer/cases` to ours and the CRD and compares the two. Its last line is `N cases, M unexplained differences`.
 //! - `record` sends them to a real server and writes the answers.
 //! - `decide` writes down what ours answers where `explained.yaml` says that it differs.
-//! - `prove` replays against a build of ours with planted faults: each fault has to be reported.
+//! - `prove` plants faults in what ours answers: each has to be reported.
 
 mod alike;
 mod caller;
@@ -16,6 +16,7 @@ mod distinct;
 mod explained;
 mod normal;
 mod peer;
+mod planted;
 mod play;
 mod prove;
 mod replay;
@@ -31,6 +32,7 @@ use picoshift_tests::home::{Home, picoshift_program};
 
 use crate::caller::Caller;
 use crate::case::{Suite, Topic};
+use crate::planted::Fault;
 use crate::play::Side;
 use crate::replay::Report;
 
@@ -51,9 +53,9 @@ struct Arguments {
 enum Command {
     /// Compare ours with the recorded answers.
     Replay {
-        /// Ask a build with planted faults for this one.
+        /// Plant this fault in the answers of ours.
         #[arg(long)]
-        plant: Option<String>,
+        plant: Option<Fault>,
         /// Compare with the live peer who set which field, too.
         #[arg(long)]
         managed_fields: bool,
@@ -72,7 +74,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let kubeconfig = arguments.kubeconfig.context("KUBECONFIG or --kubeconfig names the server")?;
     let complete = arguments.topic.is_empty();
     let topics = Topics::read(&arguments.topic)?;
-    let caller = Caller::new(&kubeconfig, None)?;
+    let caller = Caller::new(&kubeconfig)?;
     let good = match arguments.command {
         Command::Record => {
             for topic in &topics.recorded {
@@ -88,7 +90,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Replay { plant, managed_fields } => {
             prepare(&caller).await?;
-            let caller = Caller::new(&kubeconfig, plant.as_deref())?;
+            let caller = plant.map_or_else(|| caller.clone(), |fault| caller.planting(fault));
             topics.replay(&caller, managed_fields).await?.print(complete)
         }
         Command::Decide => {
@@ -101,7 +103,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Prove => {
             prepare(&caller).await?;
-            prove::prove(&topics, &kubeconfig).await?
+            prove::prove(&topics, &caller).await?
         }
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -7,7 +7,6 @@ use anyhow::{Context as _, bail, ensure};
 use http::Method;
 use http::header::HeaderMap;
 use picoshift_tests::http::Answer as Raw;
-use picoshift_tests::watch::Watch;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -16,6 +15,7 @@ use crate::caller::{Call, Caller, Outcome};
 use crate::case::{Answer, Answers, Step, Topic};
 use crate::distinct::Target;
 use crate::normal::Names;
+use crate::planted::Feed;
 
 /// The headers that are compared.
 const HEADERS: [&str; 6] =
@@ -69,7 +69,7 @@ struct Player<'a> {
     names: Names,
     /// Bodies as they came, for references.
     raw: BTreeMap<String, Value>,
-    watches: BTreeMap<String, Watch>,
+    watches: BTreeMap<String, Feed>,
     /// When the last request was answered.
     asked: Instant,
     played: Played,

@@ -90,7 +90,8 @@ async fn both(
     match suite {
         Suite::Recorded => Ok((case::recorded(&topic.name)?, play::play(topic, caller, side(None)).await?)),
         Suite::Live => {
-            let crd = play::play(topic, caller, side(Some(peer::CRD_GROUP)));
+            let sound = caller.sound();
+            let crd = play::play(topic, &sound, side(Some(peer::CRD_GROUP)));
             let ours = play::play(topic, caller, side(Some(peer::OUR_GROUP)));
             let (crd, ours) = futures::try_join!(crd, ours)?;
             Ok((crd.answers, ours))

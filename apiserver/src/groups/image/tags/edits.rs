@@ -78,6 +78,7 @@ impl Change<'_> {
             _ => {}
         }
         metadata::carry_over(&mut new, old);
+        metadata::keep_owners(&mut new, old);
         let created = old.at(&["metadata", "creationTimestamp"]).cloned().unwrap_or_default();
         new.set_metadata("creationTimestamp", created);
         self.kind.prepare_update(&mut new, old, stream);

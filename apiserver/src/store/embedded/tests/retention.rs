@@ -100,7 +100,7 @@ async fn subscribers_get_no_more_than_memory_is_for() {
     assert_eq!(engine.compacted(), first, "all is kept");
     let subscription = engine.subscribe("k", Arc::new(Seen::default())).unwrap();
     assert_eq!((subscription.since, subscription.history.len()), (first + 500, 10_000));
-    assert_eq!(subscription.history[0].revision, first + 501);
+    assert_eq!(subscription.history[0].change.revision, first + 501);
     let listed = engine.list("k", Some(first + 3)).unwrap();
     assert_eq!(listed.records[0].revision, first + 3, "lists go back further");
 }

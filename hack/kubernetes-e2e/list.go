@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+const (
+	// sig is the group of maintainers whose tests the list is about.
+	sig = "sig-api-machinery"
+	// passes stands in the list beside a test that is run; anything else there is the reason why it is not.
+	passes = "passes"
+	// title stands over the names of the tests.
+	title = "upstream's test"
+)
+
+// test is a test of upstream by its names, without the tags in brackets.
+type test struct{ section, name string }
+
+// row is what the list says about a test.
+type row struct{ result, mirror string }
+
+// list is the tables of docs/conformance.md: a section for each of upstream's, a row for each test.
+type list map[test]row
+
+var (
+	tags       = regexp.MustCompile(`\s*\[[^\]]*\]`)
+	identifier = regexp.MustCompile("`(\\w+)`")
+)
+
+// readList reads the tables under headings of the third level. It fails for a row that does not say enough.
+func readList(path string) (list, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	found := list{}
+	section := ""
+	for number, line := range strings.Split(string(content), "\n") {
+		if heading, ok := strings.CutPrefix(line, "#"); ok {
+			section, _ = strings.CutPrefix(heading, "## ")
+			if section == heading {
+				section = ""
+			}
+			continue
+		}
+		if section == "" || !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for index := range cells {
+			cells[index] = strings.TrimSpace(cells[index])
+		}
+		if cells[0] == title {
+			continue
+		}
+		if len(cells) != 3 || cells[0] == "" || cells[1] == "" || cells[2] == "" {
+			return nil, fmt.Errorf("%s:%d: not a test, its result and its mirror: %s", path, number+1, line)
+		}
+		key := test{section, cells[0]}
+		if _, twice := found[key]; twice {
+			return nil, fmt.Errorf("%s:%d: a second time: %s", path, number+1, line)
+		}
+		found[key] = row{cells[1], cells[2]}
+	}
+	return found, nil
+}
+
+// choose gives the full texts of the tests to run, or everything that is wrong with the list.
+func (l list) choose(specs types.SpecReports) ([]string, error) {
+	problems := l.missingMirrors()
+	var chosen []string
+	used := map[test]bool{}
+	for _, spec := range specs {
+		if len(spec.ContainerHierarchyTexts) == 0 || !strings.HasPrefix(spec.ContainerHierarchyTexts[0], "["+sig+"]") {
+			continue
+		}
+		key := named(spec)
+		used[key] = true
+		switch found, ok := l[key]; {
+		case !ok:
+			problems = append(problems, fmt.Errorf("not in the list: %q in %q", key.name, key.section))
+		case found.result == passes:
+			chosen = append(chosen, spec.FullText())
+		}
+	}
+	for key := range l {
+		if !used[key] {
+			problems = append(problems, fmt.Errorf("upstream has no such test: %q in %q", key.name, key.section))
+		}
+	}
+	return chosen, errors.Join(problems...)
+}
+
+func named(spec types.SpecReport) test {
+	texts := append(append([]string{}, spec.ContainerHierarchyTexts...), spec.LeafNodeText)
+	for index, text := range texts {
+		texts[index] = strings.TrimSpace(tags.ReplaceAllString(text, ""))
+	}
+	return test{texts[0], strings.Join(texts[1:], " ")}
+}
+
+// missingMirrors finds the names of tests, in backticks in the third column, that neither of our end-to-end suites has.
+func (l list) missingMirrors() []error {
+	ours := map[string]bool{}
+	for pattern, declaration := range map[string]string{
+		"hack/conformance/*_test.go": `(?m)^func (Test\w+)\(`,
+		"tests/tests/it/*.rs":        `(?m)^(?:async )?fn (\w+)\(`,
+	} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(files) == 0 {
+			return []error{fmt.Errorf("no tests in %s: %v", pattern, err)}
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return []error{err}
+			}
+			for _, match := range regexp.MustCompile(declaration).FindAllStringSubmatch(string(content), -1) {
+				ours[match[1]] = true
+			}
+		}
+	}
+	var missing []error
+	for key, found := range l {
+		for _, match := range identifier.FindAllStringSubmatch(found.mirror, -1) {
+			if !ours[match[1]] {
+				missing = append(missing, fmt.Errorf("no test %s, which is to mirror %q", match[1], key.name))
+			}
+		}
+	}
+	return missing
+}
