@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,6 +33,8 @@ type list map[test]row
 var (
 	tags       = regexp.MustCompile(`\s*\[[^\]]*\]`)
 	identifier = regexp.MustCompile("`(\\w+)`")
+	// declaration is that of a test, in Go or in Rust.
+	declaration = regexp.MustCompile(`(?m)^func (Test\w+)\(|#\[(?:tokio::)?test\b[^\n]*\]\s+(?:async )?fn (\w+)\(`)
 )
 
 // readList reads the tables under headings of the third level. It fails for a row that does not say enough.
@@ -106,25 +109,21 @@ func named(spec types.SpecReport) test {
 	return test{texts[0], strings.Join(texts[1:], " ")}
 }
 
-// missingMirrors finds the names of tests, in backticks in the third column, that neither of our end-to-end suites has.
+// missingMirrors finds the names, in backticks in the third column, of tests that we do not have.
 func (l list) missingMirrors() []error {
 	ours := map[string]bool{}
-	for pattern, declaration := range map[string]string{
-		"hack/conformance/*_test.go": `(?m)^func (Test\w+)\(`,
-		"tests/tests/it/*.rs":        `(?m)^(?:async )?fn (\w+)\(`,
-	} {
-		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(files) == 0 {
-			return []error{fmt.Errorf("no tests in %s: %v", pattern, err)}
-		}
-		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				return []error{err}
+	for _, folder := range []string{"hack/conformance", "tests/tests/it", "apiserver/src"} {
+		if err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".rs") {
+				return err
 			}
-			for _, match := range regexp.MustCompile(declaration).FindAllStringSubmatch(string(content), -1) {
-				ours[match[1]] = true
+			content, err := os.ReadFile(path)
+			for _, match := range declaration.FindAllSubmatch(content, -1) {
+				ours[string(match[1])+string(match[2])] = true
 			}
+			return err
+		}); err != nil {
+			return []error{err}
 		}
 	}
 	var missing []error
