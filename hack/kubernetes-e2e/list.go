@@ -75,10 +75,10 @@ func readList(path string) (list, error) {
 	return found, nil
 }
 
-// choose gives the full texts of the tests to run, or everything that is wrong with the list.
-func (l list) choose(specs types.SpecReports) ([]string, error) {
+// choose gives the tests to run, or everything that is wrong with the list.
+func (l list) choose(specs types.SpecReports) (types.SpecReports, error) {
 	problems := l.missingMirrors()
-	var chosen []string
+	var chosen types.SpecReports
 	used := map[test]bool{}
 	for _, spec := range specs {
 		if len(spec.ContainerHierarchyTexts) == 0 || !strings.HasPrefix(spec.ContainerHierarchyTexts[0], "["+sig+"]") {
@@ -90,7 +90,7 @@ func (l list) choose(specs types.SpecReports) ([]string, error) {
 		case !ok:
 			problems = append(problems, fmt.Errorf("not in the list: %q in %q", key.name, key.section))
 		case found.result == passes:
-			chosen = append(chosen, spec.FullText())
+			chosen = append(chosen, spec)
 		}
 	}
 	for key := range l {

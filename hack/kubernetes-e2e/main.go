@@ -5,6 +5,8 @@
 // program goes by. It runs nothing and fails when the list is not true: when a test of upstream is missing in it, when
 // it names one that upstream does not have, or a mirror that is not there.
 //
+// Tests run in a few processes, since most of a test is waiting; those that have to be alone run after them.
+//
 // For each test there is one line as `go test` writes them (`--- PASS`, `--- FAIL` or `--- SKIP`), which hack/test counts.
 // Tests that the list leaves out have no line.
 package main
@@ -27,6 +29,9 @@ import (
 )
 
 const suite = "Kubernetes e2e"
+
+// kubectlVariable says where kubectl is.
+const kubectlVariable = "PICOSHIFT_KUBECTL"
 
 // root is the repository, seen from this program's directory, where it has to be started.
 const root = "../.."
@@ -60,7 +65,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return runSpecs(chosen)
+	return runAll(chosen)
 }
 
 // configure sets the framework up for a cluster that has no nodes and is nobody's cloud.
@@ -71,6 +76,10 @@ func configure() error {
 	}
 	kubectl, err := findKubectl()
 	if err != nil {
+		return err
+	}
+	// For the processes that this one starts.
+	if err := os.Setenv(kubectlVariable, kubectl); err != nil {
 		return err
 	}
 	flags := flag.NewFlagSet(suite, flag.ContinueOnError)
@@ -90,7 +99,7 @@ func configure() error {
 
 // findKubectl looks where the other end-to-end tests look: PICOSHIFT_KUBECTL, what `picoshift build` built, the PATH.
 func findKubectl() (string, error) {
-	if path := os.Getenv("PICOSHIFT_KUBECTL"); path != "" {
+	if path := os.Getenv(kubectlVariable); path != "" {
 		return path, nil
 	}
 	cache, err := os.UserCacheDir()
@@ -112,7 +121,7 @@ type outcome struct{ failed bool }
 
 func (o *outcome) Fail() { o.failed = true }
 
-// runSpecs runs the tests with these full texts.
+// runSpecs runs the tests with these full texts in this process, which can do so once.
 func runSpecs(chosen []string) error {
 	suiteConfig, reporterConfig := ginkgo.GinkgoConfiguration()
 	for _, text := range chosen {
