@@ -11,6 +11,9 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.set("secure-port", port(settings, Component::KubeControllerManager)?);
     flags.set("leader-elect", false);
     flags.set("profiling", false);
+    // Its own limit is for clusters of many. Here a hundred new namespaces would wait for their service accounts.
+    flags.set("kube-api-qps", 100);
+    flags.set("kube-api-burst", 200);
     flags.set("use-service-account-credentials", true);
     for name in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
         flags.input(name, paths.kubeconfig("kube-controller-manager"));
