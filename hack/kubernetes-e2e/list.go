@@ -15,8 +15,10 @@ import (
 const (
 	// sig is the group of maintainers whose tests the list is about.
 	sig = "sig-api-machinery"
-	// passes stands in the list beside a test that is run; anything else there is the reason why it is not.
+	// passes stands in the list beside a test that is run, slow beside one that is run when all are wanted; anything else
+	// there is the reason why a test is not.
 	passes = "passes"
+	slow   = "passes, slow"
 	// title stands over the names of the tests.
 	title = "upstream's test"
 )
@@ -75,8 +77,8 @@ func readList(path string) (list, error) {
 	return found, nil
 }
 
-// choose gives the tests to run, or everything that is wrong with the list.
-func (l list) choose(specs types.SpecReports) (types.SpecReports, error) {
+// choose gives the tests to run, without slow ones or with them, or everything that is wrong with the list.
+func (l list) choose(specs types.SpecReports, all bool) (types.SpecReports, error) {
 	problems := l.missingMirrors()
 	var chosen types.SpecReports
 	used := map[test]bool{}
@@ -89,7 +91,7 @@ func (l list) choose(specs types.SpecReports) (types.SpecReports, error) {
 		switch found, ok := l[key]; {
 		case !ok:
 			problems = append(problems, fmt.Errorf("not in the list: %q in %q", key.name, key.section))
-		case found.result == passes:
+		case found.result == passes, found.result == slow && all:
 			chosen = append(chosen, spec)
 		}
 	}

@@ -5,7 +5,8 @@
 // program goes by. It runs nothing and fails when the list is not true: when a test of upstream is missing in it, when
 // it names one that upstream does not have, or a mirror that is not there.
 //
-// Tests run in a few processes, since most of a test is waiting; those that have to be alone run after them.
+// Tests run in a few processes, since most of a test is waiting; those that have to be alone run after them. With
+// KUBERNETES_E2E=all the slow ones run too.
 //
 // For each test there is one line as `go test` writes them (`--- PASS`, `--- FAIL` or `--- SKIP`), which hack/test counts.
 // Tests that the list leaves out have no line.
@@ -61,7 +62,7 @@ func run() error {
 		return err
 	}
 	specs := ginkgo.PreviewSpecs(suite).SpecReports
-	chosen, err := list.choose(specs)
+	chosen, err := list.choose(specs, os.Getenv("KUBERNETES_E2E") == "all")
 	if err != nil {
 		return err
 	}
