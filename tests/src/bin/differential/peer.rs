@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use picoshift_tests::crd;
+use picoshift_tests::eventually::eventually;
 use picoshift_tests::http::Http;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +26,13 @@ const KEPT: [&str; 6] = [
 /// # Errors
 /// When it cannot be made or is not served in time.
 pub(crate) async fn install(admin: &Http) -> anyhow::Result<()> {
-    let document = admin.get(&format!("/openapi/v3/apis/{OUR_GROUP}/v1")).await?.ok()?;
+    let path = format!("/openapi/v3/apis/{OUR_GROUP}/v1");
+    // kube-apiserver learns of it a moment after it has found the group available.
+    let document = eventually("the document of our group", 60, || async {
+        let answer = admin.get(&path).await?;
+        if answer.status == 404 { Ok(Err(answer.text())) } else { Ok(Ok(answer.ok()?)) }
+    })
+    .await?;
     let definitions = &document["components"]["schemas"];
     let mut schema = structural(definitions, &definitions["com.github.openshift.api.route.v1.Route"])
         .context("no schema of Route is published")?;
