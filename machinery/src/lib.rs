@@ -1,5 +1,5 @@
 //! Kubernetes API machinery that picoshift's servers share: what a request is, what an object is, what an
-//! answer looks like, and how a server listens. It knows nothing of OpenShift's groups.
+//! answer looks like, and how a server listens; of OpenShift only what tokens and their scopes are.
 //!
 //! In: bytes of requests, certificates, objects. Out: typed requests, objects, `Status` errors, listeners.
 
@@ -12,6 +12,7 @@ pub mod listener;
 pub mod log;
 pub mod media_type;
 pub mod names;
+pub mod oauth_token;
 pub mod object;
 pub mod peer;
 pub mod plain;
@@ -19,6 +20,7 @@ pub mod protobuf;
 pub mod query;
 pub mod readiness;
 pub mod request_info;
+pub mod scope;
 pub mod selector;
 pub mod signals;
 pub mod status;
