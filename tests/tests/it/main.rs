@@ -11,6 +11,7 @@ mod image_tags;
 mod kill_loop;
 mod kubectl;
 mod lifecycle;
+mod login_pages;
 mod network;
 mod openapi;
 mod operating;
