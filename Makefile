@@ -31,7 +31,8 @@ advisories: ## Look for known vulnerabilities in what we depend on (needs GitHub
 
 bench: build ## Measure our Routes and ImageStreams beside the same objects as CRDs
 	@cargo build --release -p picoshift-tests --bin bench
-	@PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
+	@peers=($$(hack/bench-peers)) && PICOSHIFT_BENCH_HAPROXY=$${peers[0]} PICOSHIFT_BENCH_ENVOY=$${peers[1]} \
+	  PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
 
 differential: build ## Compare our answers with the recorded ones of OpenShift's own servers
 	@cargo build --release -p picoshift-tests --bin differential

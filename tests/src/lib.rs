@@ -17,6 +17,7 @@ pub mod http;
 pub mod identity;
 pub mod instance;
 pub mod kubectl;
+pub mod login;
 pub mod metrics;
 pub mod objects;
 pub mod process;
