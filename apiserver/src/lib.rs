@@ -16,7 +16,6 @@ pub mod groups;
 pub mod gzip;
 mod object_meta;
 pub mod oci;
-pub mod open_files;
 pub mod openapi;
 mod owner_references;
 pub mod registry;

@@ -16,14 +16,13 @@ use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticat
 use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview};
 use picoshift_apiserver::groups::image::Hostnames;
 use picoshift_apiserver::oci::{self, Trust};
-use picoshift_apiserver::open_files;
 use picoshift_apiserver::server::metrics::Metrics;
 use picoshift_apiserver::server::{self, Parts, ServerConfig};
 use picoshift_machinery::drain::Drain;
 use picoshift_machinery::listener::Limits;
 use picoshift_machinery::readiness::{Checks, Shown};
 use picoshift_machinery::tls::ServingCertificate;
-use picoshift_machinery::{log, signals};
+use picoshift_machinery::{log, open_files, signals};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
