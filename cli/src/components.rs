@@ -42,7 +42,7 @@ pub(crate) enum Component {
 /// The settings' name of the port by which etcd would reach its peers.
 pub(crate) const ETCD_PEER: &str = "etcd-peer";
 /// The settings' name of the port at which the shim tells of itself: its own belongs to kube-apiserver's paths.
-pub(crate) const SHIM_METRICS: &str = "picoshift-shim-metrics";
+pub(crate) const SHIM_STATUS: &str = "picoshift-shim-status";
 /// The settings' name of the OAuth server's port.
 pub(crate) const OAUTH: &str = "oauth-server";
 
@@ -97,7 +97,7 @@ impl Component {
     pub(crate) fn other_ports(self) -> &'static [(&'static str, u16)] {
         match self {
             Self::Etcd => &[(ETCD_PEER, 2380)],
-            Self::PicoshiftShim => &[(SHIM_METRICS, 6444)],
+            Self::PicoshiftShim => &[(SHIM_STATUS, 6444)],
             Self::PicoshiftControllers => &[(OAUTH, 9443)],
             _ => &[],
         }

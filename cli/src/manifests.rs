@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::paths::Paths;
 use crate::yaml;
 
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     include_str!("../../deploy/cluster/namespaces.yaml"),
     include_str!("../../deploy/cluster/openshift-service.yaml"),
     include_str!("../../deploy/apiserver/namespace.yaml"),
@@ -16,6 +16,7 @@ const FILES: [&str; 12] = [
     include_str!("../../deploy/apiserver/apiservices.yaml"),
     include_str!("../../deploy/controllers/namespace.yaml"),
     include_str!("../../deploy/controllers/rbac.yaml"),
+    include_str!("../../deploy/shim/rbac.yaml"),
     include_str!("../../deploy/rbac/bootstrap.yaml"),
     include_str!("../../deploy/rbac/images.yaml"),
     include_str!("../../deploy/rbac/cluster.yaml"),
@@ -102,6 +103,7 @@ mod tests {
             ("cluster", include_str!("../../deploy/cluster/kustomization.yaml")),
             ("apiserver", include_str!("../../deploy/apiserver/kustomization.yaml")),
             ("controllers", include_str!("../../deploy/controllers/kustomization.yaml")),
+            ("shim", include_str!("../../deploy/shim/kustomization.yaml")),
             ("rbac", include_str!("../../deploy/rbac/kustomization.yaml")),
         ];
         let mut named: usize = 0;
