@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::paths::Paths;
 use crate::yaml;
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
+    include_str!("../../deploy/cluster/cluster-admins.yaml"),
     include_str!("../../deploy/cluster/namespaces.yaml"),
     include_str!("../../deploy/cluster/openshift-service.yaml"),
     include_str!("../../deploy/apiserver/namespace.yaml"),

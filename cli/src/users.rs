@@ -17,4 +17,4 @@ pub(crate) const KEY: &str = "htpasswd";
 /// The identity provider that reads it.
 pub(crate) const PROVIDER: &str = "picoshift";
 /// Whose members are cluster-admin.
-pub(crate) const CLUSTER_ADMINS: &str = "system:cluster-admins";
+pub(crate) const CLUSTER_ADMINS: &str = "cluster-admins";
