@@ -8,6 +8,7 @@ pub mod drain;
 pub mod field_error;
 pub mod group_version;
 pub mod health;
+pub mod kubeadmin;
 pub mod listener;
 pub mod log;
 pub mod media_type;
