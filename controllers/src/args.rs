@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Parser, ValueEnum};
 
 use crate::leader::Timing;
+use crate::oauth::url::Url;
 
 /// The controllers that OpenShift's groups assume.
 #[derive(Clone, Debug, Parser)]
@@ -58,6 +59,28 @@ pub struct Args {
     /// ImageStreams imported at a time.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrent_image_imports: u16,
+    /// URL of the OAuth server as clients call it; without it, there is none.
+    #[arg(long, requires_all = ["oauth_tls_cert_file", "oauth_tls_private_key_file"])]
+    pub oauth_issuer: Option<String>,
+    /// Address and port that the OAuth server listens on; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:9443")]
+    pub oauth_bind_address: SocketAddr,
+    /// PEM file with the OAuth server's certificate and its chain; read again when it changes, and on SIGHUP.
+    #[arg(long)]
+    pub oauth_tls_cert_file: Option<PathBuf>,
+    /// PEM file with the key of the OAuth server's certificate.
+    #[arg(long)]
+    pub oauth_tls_private_key_file: Option<PathBuf>,
+    /// PEM file with the authorities that vouch for the OAuth server's certificate, for others to find in the ConfigMap
+    /// openshift-config-managed/oauth-serving-cert.
+    #[arg(long)]
+    pub oauth_ca_file: Option<PathBuf>,
+    /// URL of the API that people are shown beside their tokens.
+    #[arg(long, default_value = "https://127.0.0.1:6443")]
+    pub oauth_api_url: String,
+    /// URL of the console: who logs out may be sent there.
+    #[arg(long)]
+    pub oauth_console_url: Option<String>,
     /// Form of the log.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -84,6 +107,9 @@ pub enum ArgsError {
     /// No renewal would be tried in time.
     #[error("--leader-elect-retry-period-seconds must be less than --leader-elect-renew-deadline-seconds")]
     Retry,
+    /// No client could call it.
+    #[error("--oauth-issuer must be an https URL without a path, query or fragment: {0:?}")]
+    Issuer(String),
 }
 
 impl Args {
@@ -91,6 +117,25 @@ impl Args {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind_address, self.secure_port)
+    }
+
+    /// The OAuth server's URL without a slash at its end; `None` if there is to be no such server.
+    ///
+    /// # Errors
+    /// [`ArgsError::Issuer`].
+    pub fn issuer(&self) -> Result<Option<String>, ArgsError> {
+        let Some(text) = &self.oauth_issuer else { return Ok(None) };
+        let trimmed = text.trim_end_matches('/');
+        match Url::parse(trimmed) {
+            Ok(url)
+                if url.scheme == "https"
+                    && !url.host.is_empty()
+                    && trimmed == format!("https://{}", url.host) =>
+            {
+                Ok(Some(trimmed.to_owned()))
+            }
+            _ => Err(ArgsError::Issuer(text.clone())),
+        }
     }
 
     /// The times of the leader election.
@@ -128,6 +173,24 @@ mod tests {
         assert_eq!((timing.lease.as_secs(), timing.renew_deadline.as_secs()), (15, 10));
         assert!(args(&[]).leader_elect);
         assert!(!args(&["--leader-elect=false"]).leader_elect);
+    }
+
+    #[test]
+    fn an_oauth_server_needs_a_url_and_a_certificate() {
+        assert_eq!(args(&[]).issuer(), Ok(None));
+        let files = ["--oauth-tls-cert-file=c", "--oauth-tls-private-key-file=k"];
+        let issuer = |url: &str| args(&[files[0], files[1], &format!("--oauth-issuer={url}")]).issuer();
+        assert_eq!(issuer("https://oauth.example:9443/"), Ok(Some("https://oauth.example:9443".to_owned())));
+        for bad in ["http://oauth.example", "https://a/b", "https://a?x", "https://u@a", "oauth"] {
+            assert_eq!(issuer(bad), Err(ArgsError::Issuer(bad.to_owned())));
+        }
+        let needed = [
+            "picoshift-controllers",
+            "--tls-cert-file=c",
+            "--tls-private-key-file=k",
+            "--oauth-issuer=https://a",
+        ];
+        assert!(Args::try_parse_from(needed).is_err());
     }
 
     #[test]

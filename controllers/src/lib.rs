@@ -11,6 +11,7 @@ pub mod image_import;
 pub mod leader;
 pub mod manager;
 pub mod metrics;
+pub mod oauth;
 pub mod queue;
 pub mod ready;
 pub mod server;

@@ -14,6 +14,13 @@ use picoshift_controllers::leader::Elector;
 use picoshift_controllers::leader::lease::KubeLease;
 use picoshift_controllers::manager::{Controller, Manager};
 use picoshift_controllers::metrics::Metrics;
+use picoshift_controllers::oauth::directory::Directory;
+use picoshift_controllers::oauth::endpoints::{Endpoints, Settings};
+use picoshift_controllers::oauth::logins::Logins;
+use picoshift_controllers::oauth::provider::Hashing;
+use picoshift_controllers::oauth::service::{self, OAuthService};
+use picoshift_controllers::oauth::throttle::Throttle;
+use picoshift_controllers::oauth::upkeep::Upkeep;
 use picoshift_controllers::server::Server;
 use picoshift_machinery::drain::Drain;
 use picoshift_machinery::readiness::{Checks, Shown};
@@ -25,14 +32,19 @@ use uuid::Uuid;
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let timing = args.timing()?;
+    let issuer = args.issuer()?;
     log::start(&args.log_level, args.log_format == LogFormat::Json).context("--log-level")?;
     // kube's client takes the process's provider.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 
     let certificate = ServingCertificate::load(&args.tls_cert_file, &args.tls_private_key_file)?;
+    let oauth_certificate = match (&args.oauth_tls_cert_file, &args.oauth_tls_private_key_file) {
+        (Some(certificate), Some(key)) => Some(ServingCertificate::load(certificate, key)?),
+        _ => None,
+    };
     let drain = Drain::new();
-    let hung_up = Arc::clone(&certificate);
-    signals::follow(drain.clone(), move || hung_up.look())?;
+    let hung_up: Vec<_> = oauth_certificate.iter().chain([&certificate]).map(Arc::clone).collect();
+    signals::follow(drain.clone(), move || hung_up.iter().for_each(|certificate| certificate.look()))?;
     let client = kube::Client::try_from(kube_config(&args).await?).context("cannot make a client")?;
 
     let checks = Checks::new();
@@ -43,10 +55,17 @@ async fn main() -> anyhow::Result<()> {
         per_minute: args.max_image_imports_per_minute,
         parallel: usize::from(args.concurrent_image_imports),
     };
-    let controllers: Vec<Arc<dyn Controller>> = vec![
+    let mut controllers: Vec<Arc<dyn Controller>> = vec![
         Arc::new(DefaultRoleBindings::new(client.clone())),
         Arc::new(ImageImport::new(client.clone(), settings, metrics.imports())),
     ];
+    let oauth = match (issuer, oauth_certificate) {
+        (Some(issuer), Some(certificate)) => {
+            controllers.push(Arc::new(Upkeep::new(client.clone(), &issuer, args.oauth_ca_file.clone())));
+            Some(oauth_service(&args, issuer, certificate, &client, &checks, &metrics).await?)
+        }
+        _ => None,
+    };
     let manager = Manager::new(controllers, &checks, &metrics);
     let server = Server::bind(args.address(), certificate, checks, Arc::clone(&metrics)).await?;
     tracing::info!(address = %server.address(), "serving");
@@ -66,9 +85,43 @@ async fn main() -> anyhow::Result<()> {
         }
         finished.start();
     };
-    tokio::join!(server.serve(drain.clone(), finished.clone()), work);
+    let log_in = async {
+        match oauth {
+            Some(oauth) => oauth.serve(drain.clone()).await,
+            None => drain.wait().await,
+        }
+    };
+    tokio::join!(server.serve(drain.clone(), finished.clone()), work, log_in);
     tracing::info!("drained");
     Ok(())
+}
+
+/// The OAuth server, bound.
+async fn oauth_service(
+    args: &Args,
+    issuer: String,
+    certificate: Arc<ServingCertificate>,
+    client: &kube::Client,
+    checks: &Checks,
+    metrics: &Metrics,
+) -> anyhow::Result<OAuthService> {
+    let directory = Arc::new(Directory::default());
+    let settings =
+        Settings { issuer, api_url: args.oauth_api_url.clone(), console_url: args.oauth_console_url.clone() };
+    let logins = Logins {
+        api: Arc::new(client.clone()),
+        throttle: Throttle::default(),
+        hashing: Hashing::default(),
+        metrics: metrics.oauth(),
+    };
+    let endpoints = Endpoints::new(settings, Arc::clone(&directory), logins, Timestamp::now);
+    let counted = metrics.of(service::NAME);
+    let parts = (endpoints, directory);
+    let service =
+        OAuthService::bind(args.oauth_bind_address, certificate, parts, client.clone(), checks, counted)
+            .await?;
+    tracing::info!(address = %service.address(), "serving logins");
+    Ok(service)
 }
 
 async fn kube_config(args: &Args) -> anyhow::Result<kube::Config> {

@@ -7,6 +7,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::oauth::metrics::OAuthMetrics;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Named {
     name: &'static str,
@@ -43,6 +45,7 @@ pub struct Metrics {
     watch_errors: Family<Named, Counter>,
     depth: Family<Named, Gauge>,
     imports: Family<Import, Counter>,
+    oauth: OAuthMetrics,
     /// 1 while this process leads.
     pub leading: Gauge,
 }
@@ -75,6 +78,7 @@ impl Metrics {
             "Images and repositories imported for ImageStreams, by result",
             metrics.imports.clone(),
         );
+        metrics.oauth = OAuthMetrics::new(r);
         r.register("leader_election_master_status", "1 while this process leads", metrics.leading.clone());
         metrics
     }
@@ -96,6 +100,12 @@ impl Metrics {
     #[must_use]
     pub fn imports(&self) -> ImportMetrics {
         ImportMetrics { imports: self.imports.clone() }
+    }
+
+    /// Where logins and tokens are counted.
+    #[must_use]
+    pub fn oauth(&self) -> OAuthMetrics {
+        self.oauth.clone()
     }
 
     /// All of it in OpenMetrics' text form.

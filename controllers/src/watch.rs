@@ -34,10 +34,24 @@ pub async fn follow<K>(
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    follow_some(api, watcher::Config::default(), part, index, ready, metrics).await;
+}
+
+/// As [`follow`], of the objects that `selection` selects.
+pub async fn follow_some<K>(
+    api: Api<K>,
+    selection: watcher::Config,
+    part: &'static str,
+    index: &impl Index<K>,
+    ready: &Readiness,
+    metrics: &ControllerMetrics,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     ready.missing(part, "not read yet");
     let mut read = false;
     let mut listed = Vec::new();
-    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    let mut events = watcher(api, selection).default_backoff().boxed();
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Init) => listed.clear(),

@@ -19,5 +19,7 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.set("oauth-issuer", format!("https://127.0.0.1:{oauth}"));
     flags.input("oauth-tls-cert-file", paths.pki("oauth-serving.crt"));
     flags.input("oauth-tls-private-key-file", paths.pki("oauth-serving.key"));
+    flags.input("oauth-ca-file", paths.pki("cluster-ca.crt"));
+    flags.set("oauth-api-url", format!("https://127.0.0.1:{}", port(settings, Component::PicoshiftShim)?));
     Ok(())
 }
