@@ -17,7 +17,7 @@ use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
 use crate::authz::rbac::Rbac;
 use crate::discovery::Discovery;
-use crate::groups::{image, project, route, user};
+use crate::groups::{authorization, image, project, route, user};
 use crate::oci;
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
@@ -122,6 +122,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     });
 
     let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
+    let reviews_and_roles = authorization::start(&client, &authorizer, &rbac);
     let images = image::start(image::Ingredients {
         client,
         engine: store,
@@ -137,6 +138,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
     storages.extend(users);
     storages.extend(images.storages);
+    storages.extend(reviews_and_roles);
     Ok(Assembly { endpoints: endpoints(storages, &permissions)?, engine, feeds: projects.feed })
 }
 
