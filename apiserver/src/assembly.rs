@@ -15,8 +15,9 @@ use tokio::task::JoinSet;
 use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, OwnerReferences};
 use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
+use crate::authz::rbac::Rbac;
 use crate::discovery::Discovery;
-use crate::groups::{image, project, route, user};
+use crate::groups::{authorization, image, project, route, user};
 use crate::oci;
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
@@ -38,6 +39,8 @@ pub struct Ingredients<'a> {
     pub memberships: Arc<Memberships>,
     /// Who may what.
     pub authorizer: Arc<dyn Authorizer>,
+    /// What RBAC says; filled here.
+    pub rbac: Arc<Rbac>,
     /// File of the embedded store.
     pub data_file: &'a Path,
     /// Domain of hosts that are generated.
@@ -71,6 +74,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         client,
         memberships,
         authorizer,
+        rbac,
         data_file,
         ingress_domain,
         hostnames,
@@ -105,14 +109,20 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         .context("cannot load routes")?;
 
     // Before the groups are loaded, which it is told of.
-    let projects =
-        project::start(client.clone(), Arc::clone(&authorizer), &memberships, project::Config::default());
+    let projects = project::start(
+        client.clone(),
+        Arc::clone(&authorizer),
+        &memberships,
+        &rbac,
+        project::Config::default(),
+    );
     let readiness = projects.readiness;
     checks.add("project-visibility-synced", Shown::OnlyReady, move || {
         readiness.check().map_err(|status| status.message)
     });
 
     let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
+    let reviews_and_roles = authorization::start(&client, &authorizer, &rbac);
     let images = image::start(image::Ingredients {
         client,
         engine: store,
@@ -128,6 +138,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
     storages.extend(users);
     storages.extend(images.storages);
+    storages.extend(reviews_and_roles);
     Ok(Assembly { endpoints: endpoints(storages, &permissions)?, engine, feeds: projects.feed })
 }
 

@@ -14,6 +14,7 @@ pub mod decode;
 pub mod discovery;
 pub mod groups;
 pub mod gzip;
+mod kube_api;
 mod object_meta;
 pub mod oci;
 pub mod openapi;

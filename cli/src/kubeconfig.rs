@@ -17,6 +17,11 @@ use crate::yaml;
 /// The name of our cluster, user and context in any kubeconfig.
 pub(crate) const NAME: &str = "picoshift";
 
+/// The authorization webhooks of our API server: name of the kubeconfig with which kube-apiserver asks, and path.
+pub(crate) const PROJECTS_WEBHOOK: (&str, &str) = ("authorization-webhook", "/authorization/projects");
+/// The same, for token scopes.
+pub(crate) const SCOPES_WEBHOOK: (&str, &str) = ("scopes-webhook", "/authorization/scopes");
+
 /// How to reach a server, and as whom.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Access {
@@ -80,7 +85,10 @@ pub(crate) fn write_all(paths: &Paths, settings: &Settings) -> Result<()> {
         let access = Access::new(server, user, paths)?;
         write_if_changed(&paths.kubeconfig(user), access.to_yaml().as_bytes(), 0o600)?;
     }
-    let webhook = format!("{picoshift_apiserver}/authorization/projects");
-    let access = Access::new(&webhook, "authorization-webhook", paths)?;
-    write_if_changed(&paths.kubeconfig("authorization-webhook"), access.to_yaml().as_bytes(), 0o600)
+    for (kubeconfig, path) in [PROJECTS_WEBHOOK, SCOPES_WEBHOOK] {
+        let webhook = format!("{picoshift_apiserver}{path}");
+        let access = Access::new(&webhook, "authorization-webhook", paths)?;
+        write_if_changed(&paths.kubeconfig(kubeconfig), access.to_yaml().as_bytes(), 0o600)?;
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What "done" means, tried on a real control plane: one file per promise.
 
+mod authorization;
 mod bootstrap_roles;
 mod controllers;
 mod garbage_collector;
@@ -23,6 +24,7 @@ mod restart;
 mod route_hosts;
 mod route_status;
 mod routes;
+mod scopes;
 mod server_side_apply;
 mod single_names;
 mod strategic_patch;
