@@ -2,6 +2,7 @@
 //! group is absent from discovery until it is whole.
 
 pub mod image;
+pub mod oauth;
 pub mod project;
 pub mod route;
 pub mod user;

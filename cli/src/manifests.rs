@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::paths::Paths;
 use crate::yaml;
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     include_str!("../../deploy/apiserver/namespace.yaml"),
     include_str!("../../deploy/apiserver/rbac.yaml"),
     include_str!("../../deploy/apiserver/service.yaml"),
@@ -16,6 +16,7 @@ const FILES: [&str; 10] = [
     include_str!("../../deploy/controllers/rbac.yaml"),
     include_str!("../../deploy/rbac/bootstrap.yaml"),
     include_str!("../../deploy/rbac/images.yaml"),
+    include_str!("../../deploy/rbac/oauth.yaml"),
     include_str!("../../deploy/rbac/cluster.yaml"),
     include_str!("../../deploy/rbac/shared-resources.yaml"),
 ];
