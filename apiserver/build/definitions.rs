@@ -7,6 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use crate::token_review;
+
 /// Definitions by name.
 pub(crate) type Definitions = BTreeMap<String, Value>;
 
@@ -57,11 +59,28 @@ const SERVED: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "com.github.openshift.api.oauth.v1.",
+        "oauth.openshift.io",
+        &[
+            "OAuthAccessToken",
+            "OAuthAccessTokenList",
+            "OAuthAuthorizeToken",
+            "OAuthAuthorizeTokenList",
+            "OAuthClient",
+            "OAuthClientAuthorization",
+            "OAuthClientAuthorizationList",
+            "OAuthClientList",
+            "UserOAuthAccessToken",
+            "UserOAuthAccessTokenList",
+        ],
+    ),
+    (
         "com.github.openshift.api.project.v1.",
         "project.openshift.io",
         &["Project", "ProjectList", "ProjectRequest"],
     ),
     ("com.github.openshift.api.route.v1.", "route.openshift.io", &["Route", "RouteList"]),
+    (token_review::PACKAGE, "authentication.k8s.io", &["TokenReview"]),
     (
         "com.github.openshift.api.user.v1.",
         "user.openshift.io",

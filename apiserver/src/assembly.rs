@@ -17,7 +17,7 @@ use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
 use crate::authz::rbac::Rbac;
 use crate::discovery::Discovery;
-use crate::groups::{authorization, image, project, route, user};
+use crate::groups::{authorization, image, oauth, project, route, user};
 use crate::oci;
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
@@ -28,6 +28,7 @@ use crate::rest::{Handler, RequestContext, Storage};
 use crate::schema::{self, Schemas};
 use crate::secrets::Secrets;
 use crate::server::{Endpoint, Endpoints, respond};
+use crate::service_accounts::KubeServiceAccounts;
 use crate::store::Engine;
 use crate::store::embedded::{Embedded, Options};
 
@@ -61,8 +62,8 @@ pub struct Assembly {
     pub endpoints: Endpoints,
     /// The store; shut down last.
     pub engine: Arc<Embedded>,
-    /// Watches on kube-apiserver; they end when this is dropped.
-    pub feeds: JoinSet<()>,
+    /// Watches on kube-apiserver and what takes away tokens that end; they end when this is dropped.
+    pub feeds: Vec<JoinSet<()>>,
 }
 
 /// Opens the store and starts every group.
@@ -123,6 +124,15 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
 
     let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
     let reviews_and_roles = authorization::start(&client, &authorizer, &rbac);
+    let found = Arc::clone(&routes);
+    let oauth = oauth::start(oauth::Ingredients {
+        engine: Arc::clone(&store),
+        admission: Arc::clone(&admission),
+        accounts: Arc::new(KubeServiceAccounts::new(client.clone())),
+        find_route: Box::new(move |namespace, name| found.find(namespace, name)?.object().ok()),
+    })
+    .await
+    .context("cannot load OAuth clients and tokens")?;
     let images = image::start(image::Ingredients {
         client,
         engine: store,
@@ -137,9 +147,11 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
     storages.extend(users);
+    storages.extend(oauth.storages);
     storages.extend(images.storages);
     storages.extend(reviews_and_roles);
-    Ok(Assembly { endpoints: endpoints(storages, &permissions)?, engine, feeds: projects.feed })
+    let feeds = vec![projects.feed, oauth.tasks];
+    Ok(Assembly { endpoints: endpoints(storages, &permissions)?, engine, feeds })
 }
 
 /// `/apis` and below, where no resource is named.

@@ -3,6 +3,7 @@
 
 pub mod authorization;
 pub mod image;
+pub mod oauth;
 pub mod project;
 pub mod route;
 pub mod user;

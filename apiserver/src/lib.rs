@@ -25,6 +25,7 @@ pub mod rest;
 pub mod schema;
 pub mod secrets;
 pub mod server;
+pub mod service_accounts;
 pub mod single_flight;
 pub mod store;
 #[cfg(any(test, feature = "fuzzing"))]
