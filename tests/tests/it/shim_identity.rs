@@ -145,7 +145,7 @@ async fn sees(http: &Http, namespace: &str) -> anyhow::Result<Vec<Value>> {
         let answer = http.get(&path).await?;
         let mut value = answer.json().unwrap_or_else(|_| answer.text().into());
         // Others make and delete projects meanwhile.
-        if let Some(metadata) = value["metadata"].as_object_mut() {
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
         seen.push(json!({"path": path, "code": answer.status.as_u16(), "body": value}));
