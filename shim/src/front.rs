@@ -123,12 +123,12 @@ impl Front {
     async fn answer(&self, connection: &Connection, request: Request<Incoming>) -> Outcome {
         let (head, body) = request.into_parts();
         if let Err(refusal) = refusal::check(&head, body.is_end_stream()) {
-            return Outcome::own(Kind::Refused, refused(refusal));
+            return Outcome::own(Kind::Refused, refused(refusal, head.version));
         }
         if let Some(response) = self.documents.answer(&head.method, head.uri.path()) {
             return Outcome::own(Kind::Document, response);
         }
-        let form = Form::of(&head.headers);
+        let form = Form::of(&head);
         let understood = match self.admit(connection, &head.headers) {
             Ok((caller, using)) => prepare(connection, head, body, caller, using, self.answer_timeout),
             Err(refused) => return self.not_admitted(refused, &form),
@@ -306,7 +306,7 @@ fn unanswered(form: &Form, error: &SendError, kind: Kind) -> Outcome {
     let response = match error {
         SendError::Unreachable(why) => refusal::unreachable(form, why, true),
         SendError::Broken(why) => refusal::unreachable(form, why, false),
-        SendError::ClientBody => refused(Refusal::Malformed("the body cannot be read")),
+        SendError::ClientBody => refused(Refusal::Malformed("the body cannot be read"), form.version),
         SendError::TooSlow => refusal::too_slow(form),
     };
     Outcome::own(kind, response)

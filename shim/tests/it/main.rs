@@ -1,0 +1,10 @@
+//! The shim between raw sockets: what a client writes, what a server behind the shim reads, byte for byte.
+
+mod direct;
+mod forwarding;
+mod identity;
+mod pki;
+mod smuggling;
+mod stage;
+mod streams;
+mod upstream;
