@@ -17,6 +17,7 @@ pub mod identity;
 pub mod instance;
 pub mod kubectl;
 pub mod metrics;
+pub mod oauth;
 pub mod objects;
 pub mod process;
 pub mod registry;

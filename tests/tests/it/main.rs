@@ -12,6 +12,8 @@ mod kill_loop;
 mod kubectl;
 mod lifecycle;
 mod network;
+mod oauth_login;
+mod oauth_server;
 mod openapi;
 mod operating;
 mod pressure;
