@@ -10,10 +10,10 @@ all: build ## Build everything and start the control plane
 	@$(BIN)/picoshift up
 
 build: ## Build picoshift and the upstream programs that it starts
-	@cargo build --release --locked -p picoshift -p picoshift-apiserver -p picoshift-controllers
+	@cargo build --release --locked -p picoshift -p picoshift-apiserver -p picoshift-controllers -p picoshift-shim
 	@mkdir -p $(BIN)
 	@# By renaming, since the file of a running program cannot be written; only what changed, for a running one to be kept.
-	@for program in picoshift picoshift-apiserver picoshift-controllers; do \
+	@for program in picoshift picoshift-apiserver picoshift-controllers picoshift-shim; do \
 	  cmp -s "target/release/$$program" "$(BIN)/$$program" && continue; \
 	  install -m 0755 "target/release/$$program" "$(BIN)/.$$program.new" && \
 	  mv -f "$(BIN)/.$$program.new" "$(BIN)/$$program"; \
@@ -31,14 +31,15 @@ advisories: ## Look for known vulnerabilities in what we depend on (needs GitHub
 
 bench: build ## Measure our Routes and ImageStreams beside the same objects as CRDs
 	@cargo build --release -p picoshift-tests --bin bench
-	@PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
+	@peers=($$(hack/bench-peers)) && PICOSHIFT_BENCH_HAPROXY=$${peers[0]} PICOSHIFT_BENCH_ENVOY=$${peers[1]} \
+	  PICOSHIFT_BIN=$(BIN)/picoshift target/release/bench
 
 differential: build ## Compare our answers with the recorded ones of OpenShift's own servers
 	@cargo build --release -p picoshift-tests --bin differential
 	@PICOSHIFT_BIN=$(BIN)/picoshift hack/with-control-plane target/release/differential replay
 
 conformance: ## Run only the Go clients of others and Kubernetes' own tests against a control plane
-	@cargo build -p picoshift -p picoshift-apiserver -p picoshift-controllers
+	@cargo build -p picoshift -p picoshift-apiserver -p picoshift-controllers -p picoshift-shim
 	@PICOSHIFT_BIN=$(CURDIR)/target/debug/picoshift hack/with-control-plane hack/end-to-end go kubernetes
 
 fuzz: ## Fuzz what strangers send, FUZZ_SECONDS (60) for each kind of it (needs a C++ compiler)

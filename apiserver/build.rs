@@ -15,6 +15,8 @@ mod modules;
 mod proto;
 #[path = "build/structs.rs"]
 mod structs;
+#[path = "build/token_review.rs"]
+mod token_review;
 #[path = "build/wire.rs"]
 mod wire;
 
@@ -56,7 +58,8 @@ fn from_modules() -> Result<Vec<u8>> {
         println!("cargo:rerun-if-changed={}", folder.join(file).display());
     }
     let modules = modules::Modules::find(&folder)?;
-    let document = definitions::read(&modules.openshift.join("openapi/openapi.json"))?;
+    let mut document = definitions::read(&modules.openshift.join("openapi/openapi.json"))?;
+    document.extend(token_review::definitions(&modules.kubernetes, &document)?);
     let kept = definitions::reachable(&document)?;
     let structs = structs::describe(&kept, &modules)?;
     Ok(serde_json::to_vec(&json!({ "definitions": kept, "structs": structs }))?)

@@ -7,13 +7,37 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use crate::token_review;
+
 /// Definitions by name.
 pub(crate) type Definitions = BTreeMap<String, Value>;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
 /// The served kinds and their groups.
-const SERVED: [(&str, &str, &[&str]); 4] = [
+const SERVED: &[(&str, &str, &[&str])] = &[
+    (
+        "com.github.openshift.api.authorization.v1.",
+        "authorization.openshift.io",
+        &[
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "ClusterRoleBindingList",
+            "ClusterRoleList",
+            "LocalResourceAccessReview",
+            "LocalSubjectAccessReview",
+            "ResourceAccessReview",
+            "ResourceAccessReviewResponse",
+            "Role",
+            "RoleBinding",
+            "RoleBindingList",
+            "RoleList",
+            "SelfSubjectRulesReview",
+            "SubjectAccessReview",
+            "SubjectAccessReviewResponse",
+            "SubjectRulesReview",
+        ],
+    ),
     (
         "com.github.openshift.api.image.v1.",
         "image.openshift.io",
@@ -35,11 +59,28 @@ const SERVED: [(&str, &str, &[&str]); 4] = [
         ],
     ),
     (
+        "com.github.openshift.api.oauth.v1.",
+        "oauth.openshift.io",
+        &[
+            "OAuthAccessToken",
+            "OAuthAccessTokenList",
+            "OAuthAuthorizeToken",
+            "OAuthAuthorizeTokenList",
+            "OAuthClient",
+            "OAuthClientAuthorization",
+            "OAuthClientAuthorizationList",
+            "OAuthClientList",
+            "UserOAuthAccessToken",
+            "UserOAuthAccessTokenList",
+        ],
+    ),
+    (
         "com.github.openshift.api.project.v1.",
         "project.openshift.io",
         &["Project", "ProjectList", "ProjectRequest"],
     ),
     ("com.github.openshift.api.route.v1.", "route.openshift.io", &["Route", "RouteList"]),
+    (token_review::PACKAGE, "authentication.k8s.io", &["TokenReview"]),
     (
         "com.github.openshift.api.user.v1.",
         "user.openshift.io",
@@ -108,7 +149,7 @@ pub(crate) fn short_name(definition: &str) -> &str {
 fn add_kinds(kept: &mut Definitions) {
     let kind = |group: &str, kind: &str| json!({ "group": group, "kind": kind, "version": "v1" });
     for (prefix, group, kinds) in SERVED {
-        for name in kinds {
+        for name in *kinds {
             set_kinds(kept, &format!("{prefix}{name}"), vec![kind(group, name)]);
         }
     }

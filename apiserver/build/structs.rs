@@ -21,9 +21,14 @@ const SPECIAL: [(&str, &str); 5] = [
     ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "intorstring"),
 ];
 
-/// Types that are declared as a type of another package.
-const DECLARED_AS: [(&str, &str); 1] =
-    [("com.github.openshift.api.image.v1.SecretList", "io.k8s.api.core.v1.SecretList")];
+/// Types that are declared as another type.
+const DECLARED_AS: [(&str, &str); 2] = [
+    ("com.github.openshift.api.image.v1.SecretList", "io.k8s.api.core.v1.SecretList"),
+    (
+        "com.github.openshift.api.oauth.v1.UserOAuthAccessToken",
+        "com.github.openshift.api.oauth.v1.OAuthAccessToken",
+    ),
+];
 
 /// Describes all definitions that are structs.
 pub(crate) fn describe(definitions: &Definitions, modules: &Modules) -> Result<Map<String, Value>> {
@@ -42,7 +47,7 @@ pub(crate) fn describe(definitions: &Definitions, modules: &Modules) -> Result<M
         if !packages.contains_key(&folder) {
             packages.insert(folder.clone(), Package::read(&folder)?);
         }
-        let short = short_name(name);
+        let short = short_name(declared);
         let mut fields = Map::new();
         for (field, schema) in definition["properties"].as_object().into_iter().flatten() {
             let go = packages[&folder].field(short, field).cloned();
@@ -53,7 +58,10 @@ pub(crate) fn describe(definitions: &Definitions, modules: &Modules) -> Result<M
         let wire =
             wire.describe(declared, &mut fields, &go_name).with_context(|| format!("{name} in protobuf"))?;
         let kinds = kinds(definition);
-        out.insert(name.clone(), json!({ "go": short, "fields": fields, "wire": wire, "kinds": kinds }));
+        out.insert(
+            name.clone(),
+            json!({ "go": short_name(name), "fields": fields, "wire": wire, "kinds": kinds }),
+        );
     }
     Ok(out)
 }

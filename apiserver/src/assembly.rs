@@ -15,8 +15,9 @@ use tokio::task::JoinSet;
 use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, OwnerReferences};
 use crate::authn::memberships::Memberships;
 use crate::authz::Authorizer;
+use crate::authz::rbac::Rbac;
 use crate::discovery::Discovery;
-use crate::groups::{image, project, route, user};
+use crate::groups::{authorization, image, oauth, project, route, user};
 use crate::oci;
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
@@ -27,6 +28,7 @@ use crate::rest::{Handler, RequestContext, Storage};
 use crate::schema::{self, Schemas};
 use crate::secrets::Secrets;
 use crate::server::{Endpoint, Endpoints, respond};
+use crate::service_accounts::KubeServiceAccounts;
 use crate::store::Engine;
 use crate::store::embedded::{Embedded, Options};
 
@@ -38,6 +40,8 @@ pub struct Ingredients<'a> {
     pub memberships: Arc<Memberships>,
     /// Who may what.
     pub authorizer: Arc<dyn Authorizer>,
+    /// What RBAC says; filled here.
+    pub rbac: Arc<Rbac>,
     /// File of the embedded store.
     pub data_file: &'a Path,
     /// Domain of hosts that are generated.
@@ -58,8 +62,8 @@ pub struct Assembly {
     pub endpoints: Endpoints,
     /// The store; shut down last.
     pub engine: Arc<Embedded>,
-    /// Watches on kube-apiserver; they end when this is dropped.
-    pub feeds: JoinSet<()>,
+    /// Watches on kube-apiserver and what takes away tokens that end; they end when this is dropped.
+    pub feeds: Vec<JoinSet<()>>,
 }
 
 /// Opens the store and starts every group.
@@ -71,6 +75,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         client,
         memberships,
         authorizer,
+        rbac,
         data_file,
         ingress_domain,
         hostnames,
@@ -105,14 +110,29 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         .context("cannot load routes")?;
 
     // Before the groups are loaded, which it is told of.
-    let projects =
-        project::start(client.clone(), Arc::clone(&authorizer), &memberships, project::Config::default());
+    let projects = project::start(
+        client.clone(),
+        Arc::clone(&authorizer),
+        &memberships,
+        &rbac,
+        project::Config::default(),
+    );
     let readiness = projects.readiness;
     checks.add("project-visibility-synced", Shown::OnlyReady, move || {
         readiness.check().map_err(|status| status.message)
     });
 
     let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
+    let reviews_and_roles = authorization::start(&client, &authorizer, &rbac);
+    let found = Arc::clone(&routes);
+    let oauth = oauth::start(oauth::Ingredients {
+        engine: Arc::clone(&store),
+        admission: Arc::clone(&admission),
+        accounts: Arc::new(KubeServiceAccounts::new(client.clone())),
+        find_route: Box::new(move |namespace, name| found.find(namespace, name)?.object().ok()),
+    })
+    .await
+    .context("cannot load OAuth clients and tokens")?;
     let images = image::start(image::Ingredients {
         client,
         engine: store,
@@ -127,8 +147,11 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
     storages.extend(users);
+    storages.extend(oauth.storages);
     storages.extend(images.storages);
-    Ok(Assembly { endpoints: endpoints(storages, &permissions)?, engine, feeds: projects.feed })
+    storages.extend(reviews_and_roles);
+    let feeds = vec![projects.feed, oauth.tasks];
+    Ok(Assembly { endpoints: endpoints(storages, &permissions)?, engine, feeds })
 }
 
 /// `/apis` and below, where no resource is named.

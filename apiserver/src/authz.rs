@@ -9,10 +9,15 @@ use picoshift_machinery::{Status, UserInfo};
 
 pub mod access_review;
 pub mod cache;
+pub mod personal_reviews;
 pub mod projects_webhook;
+pub mod rbac;
+pub mod scopes;
+pub mod webhook;
 
 pub use access_review::KubeAccessReview;
 pub use cache::CachedAuthorizer;
+pub use scopes::Scopes;
 
 /// Group of projects.
 const PROJECT_GROUP: &str = "project.openshift.io";

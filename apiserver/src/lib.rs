@@ -14,9 +14,9 @@ pub mod decode;
 pub mod discovery;
 pub mod groups;
 pub mod gzip;
+mod kube_api;
 mod object_meta;
 pub mod oci;
-pub mod open_files;
 pub mod openapi;
 mod owner_references;
 pub mod registry;
@@ -25,6 +25,7 @@ pub mod rest;
 pub mod schema;
 pub mod secrets;
 pub mod server;
+pub mod service_accounts;
 pub mod single_flight;
 pub mod store;
 #[cfg(any(test, feature = "fuzzing"))]

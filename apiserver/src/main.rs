@@ -13,17 +13,17 @@ use picoshift_apiserver::authn::Authenticator;
 use picoshift_apiserver::authn::extension_config::{self, ExtensionConfig};
 use picoshift_apiserver::authn::memberships::Memberships;
 use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticator};
-use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview};
+use picoshift_apiserver::authz::rbac::Rbac;
+use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview, Scopes};
 use picoshift_apiserver::groups::image::Hostnames;
 use picoshift_apiserver::oci::{self, Trust};
-use picoshift_apiserver::open_files;
 use picoshift_apiserver::server::metrics::Metrics;
 use picoshift_apiserver::server::{self, Parts, ServerConfig};
 use picoshift_machinery::drain::Drain;
 use picoshift_machinery::listener::Limits;
 use picoshift_machinery::readiness::{Checks, Shown};
 use picoshift_machinery::tls::ServingCertificate;
-use picoshift_machinery::{log, signals};
+use picoshift_machinery::{log, open_files, signals};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -60,14 +60,18 @@ async fn main() -> anyhow::Result<()> {
 
     let metrics = Arc::new(metrics);
     let tokens = TokenAuthenticator::new(Arc::new(KubeTokenReview::new(client.clone())));
-    let authorizer =
-        CachedAuthorizer::new(Arc::new(KubeAccessReview::new(client.clone())), Arc::clone(&metrics));
-    let authorizer = Arc::new(authorizer);
+    let rbac = Arc::new(Rbac::new());
+    let authorizer = Arc::new(CachedAuthorizer::new(
+        Arc::new(KubeAccessReview::new(client.clone())),
+        Scopes::new(Arc::clone(&rbac)),
+        Arc::clone(&metrics),
+    ));
     let memberships = Arc::new(Memberships::new());
     let assembly = assemble(Ingredients {
         client,
         memberships: Arc::clone(&memberships),
         authorizer: Arc::clone(&authorizer) as Arc<dyn Authorizer>,
+        rbac,
         data_file: &args.data_file,
         ingress_domain: &args.ingress_domain,
         hostnames: Hostnames {

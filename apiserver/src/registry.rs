@@ -69,6 +69,11 @@ impl Registry {
         }
     }
 
+    /// An object as it is now, for the server's own use.
+    pub(crate) fn find(&self, namespace: &str, name: &str) -> Option<Arc<Item>> {
+        self.cache.get(namespace, name)
+    }
+
     fn not_found(&self, name: &str) -> Status {
         let resource = self.strategy.resource();
         Status::not_found(resource.gvk.group, resource.plural, name)

@@ -28,6 +28,7 @@ pub mod respond;
 mod response_headers;
 mod seen;
 pub mod version;
+mod webhooks;
 
 pub use endpoints::{Endpoint, Endpoints};
 use in_flight::InFlight;

@@ -6,9 +6,10 @@ use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use http::{Request, header};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{GroupVersionKind, TypeMeta};
-use kube::runtime::wait::await_condition;
+use kube::runtime::wait::{await_condition, conditions};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -31,6 +32,22 @@ pub(crate) async fn apply(client: &Client, objects: &[Value]) -> Result<usize> {
         changed += results.into_iter().filter(|changed| *changed).count();
     }
     Ok(changed)
+}
+
+/// Makes those objects that are not there, and leaves the others as they are.
+pub(crate) async fn create_missing(client: &Client, objects: &[Value]) -> Result<()> {
+    for object in objects {
+        let (api, name) = api(client, object)?;
+        let object: DynamicObject = serde_json::from_value(object.clone())?;
+        match api
+            .create(&PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }, &object)
+            .await
+        {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            created => drop(created.with_context(|| format!("cannot create {name}"))?),
+        }
+    }
+    Ok(())
 }
 
 async fn apply_one(client: &Client, object: &Value) -> Result<bool> {
@@ -75,6 +92,18 @@ pub(crate) async fn await_available(client: &Client, objects: &[Value]) -> Resul
             .await?;
         Ok::<_, anyhow::Error>(())
     }))
+    .await?;
+    Ok(())
+}
+
+/// Waits until kube-apiserver serves the kinds that the CustomResourceDefinitions among the objects define.
+pub(crate) async fn await_established(client: &Client, objects: &[Value]) -> Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let names = objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition");
+    let names = names.filter_map(|object| object["metadata"]["name"].as_str());
+    try_join_all(
+        names.map(|name| await_condition(definitions.clone(), name, conditions::is_crd_established())),
+    )
     .await?;
     Ok(())
 }

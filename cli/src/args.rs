@@ -62,6 +62,11 @@ When a component fails, the others are left running: `picoshift up` goes on from
         #[arg(long, value_name = "LINES")]
         tail: Option<usize>,
     },
+    /// Log in as a user, and make a context of it in the user's kubeconfig
+    Login(LoginArgs),
+    /// Add, list and delete users
+    #[command(subcommand)]
+    User(UserCommand),
     /// Print the administrator's kubeconfig
     Kubeconfig {
         /// Print where it is instead
@@ -89,6 +94,59 @@ pub(crate) struct UpArgs {
     /// Do not touch the user's kubeconfig
     #[arg(long)]
     pub(crate) no_kubeconfig: bool,
+}
+
+/// Options of `login`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LoginArgs {
+    /// Who logs in; without it you are asked
+    pub(crate) user: Option<String>,
+    #[command(flatten)]
+    pub(crate) password: PasswordArgs,
+}
+
+/// Where a password comes from; without either you are asked.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+pub(crate) struct PasswordArgs {
+    /// The password; others on this machine can read it in the list of processes
+    #[arg(long)]
+    pub(crate) password: Option<String>,
+    /// Read the password from standard input
+    #[arg(long)]
+    pub(crate) password_stdin: bool,
+}
+
+/// What `user` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum UserCommand {
+    /// Add a user who can log in
+    Add {
+        /// The name to log in with
+        name: String,
+        #[command(flatten)]
+        password: PasswordArgs,
+        /// Group that gets the user; may be repeated
+        #[arg(long = "group", value_name = "GROUP")]
+        groups: Vec<String>,
+        /// Make the user cluster-admin
+        #[arg(long)]
+        cluster_admin: bool,
+        /// Change the password of a user who is there
+        #[arg(long)]
+        replace: bool,
+    },
+    /// List who can log in
+    List {
+        /// Output format
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+    /// Delete a user, with everything that logging in left
+    Delete {
+        /// The name
+        name: String,
+    },
 }
 
 /// How `status` prints.

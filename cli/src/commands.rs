@@ -1,9 +1,11 @@
 //! What the command line can ask for.
 
 pub(crate) mod down;
+pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod status;
 pub(crate) mod up;
+pub(crate) mod user;
 
 use std::io::Write;
 
@@ -65,6 +67,14 @@ pub(crate) fn completion(shell: clap_complete::Shell) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "picoshift", &mut script);
     say(&String::from_utf8(script)?)
+}
+
+/// There is no control plane to talk to.
+pub(crate) fn nothing_runs() -> Failure {
+    Failure::new(
+        "there is no control plane in this state directory",
+        "`picoshift up` starts one; or name another state directory by --state-dir",
+    )
 }
 
 /// Prints to standard output. A reader that has gone, as `head` does, is no failure.

@@ -6,6 +6,7 @@ mod kube_controller_manager;
 mod kube_scheduler;
 mod picoshift_apiserver;
 mod picoshift_controllers;
+mod picoshift_shim;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,8 @@ pub(crate) enum Component {
     Etcd,
     /// The Kubernetes API
     KubeApiserver,
+    /// The API's front door
+    PicoshiftShim,
     /// The OpenShift API groups
     PicoshiftApiserver,
     /// OpenShift's controllers
@@ -38,14 +41,17 @@ pub(crate) enum Component {
 
 /// The settings' name of the port by which etcd would reach its peers.
 pub(crate) const ETCD_PEER: &str = "etcd-peer";
-/// The usual one.
-pub(crate) const ETCD_PEER_PORT: u16 = 2380;
+/// The settings' name of the port at which the shim tells of itself: its own belongs to kube-apiserver's paths.
+pub(crate) const SHIM_STATUS: &str = "picoshift-shim-status";
+/// The settings' name of the OAuth server's port.
+pub(crate) const OAUTH: &str = "oauth-server";
 
 impl Component {
     /// All of them, in the order of their start.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Etcd,
         Self::KubeApiserver,
+        Self::PicoshiftShim,
         Self::PicoshiftApiserver,
         Self::PicoshiftControllers,
         Self::KubeControllerManager,
@@ -53,8 +59,9 @@ impl Component {
     ];
 
     /// The order of their end: each group ends before the next, since it uses the next.
-    pub(crate) const STOP_ORDER: [&[Self]; 4] = [
+    pub(crate) const STOP_ORDER: [&[Self]; 5] = [
         &[Self::KubeScheduler, Self::KubeControllerManager, Self::PicoshiftControllers],
+        &[Self::PicoshiftShim],
         &[Self::PicoshiftApiserver],
         &[Self::KubeApiserver],
         &[Self::Etcd],
@@ -65,6 +72,7 @@ impl Component {
         match self {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
+            Self::PicoshiftShim => "picoshift-shim",
             Self::PicoshiftApiserver => "picoshift-apiserver",
             Self::PicoshiftControllers => "picoshift-controllers",
             Self::KubeControllerManager => "kube-controller-manager",
@@ -76,7 +84,8 @@ impl Component {
     pub(crate) fn usual_port(self) -> u16 {
         match self {
             Self::Etcd => 2379,
-            Self::KubeApiserver => 6443,
+            Self::KubeApiserver => 16443,
+            Self::PicoshiftShim => 6443,
             Self::PicoshiftApiserver => 8443,
             Self::PicoshiftControllers => 8444,
             Self::KubeControllerManager => 10257,
@@ -84,13 +93,21 @@ impl Component {
         }
     }
 
+    /// The other ports that it listens on: their names in the settings, and the usual ones.
+    pub(crate) fn other_ports(self) -> &'static [(&'static str, u16)] {
+        match self {
+            Self::Etcd => &[(ETCD_PEER, 2380)],
+            Self::PicoshiftShim => &[(SHIM_STATUS, 6444)],
+            Self::PicoshiftControllers => &[(OAUTH, 9443)],
+            _ => &[],
+        }
+    }
+
     /// Where it says that it is healthy.
     pub(crate) fn health_path(self) -> &'static str {
         match self {
-            Self::Etcd | Self::KubeApiserver | Self::PicoshiftApiserver | Self::PicoshiftControllers => {
-                "/readyz"
-            }
             Self::KubeControllerManager | Self::KubeScheduler => "/healthz",
+            _ => "/readyz",
         }
     }
 
@@ -107,7 +124,7 @@ impl Component {
         match self {
             Self::Etcd => Some(Program::Etcd),
             Self::KubeApiserver => Some(Program::KubeApiserver),
-            Self::PicoshiftApiserver | Self::PicoshiftControllers => None,
+            Self::PicoshiftShim | Self::PicoshiftApiserver | Self::PicoshiftControllers => None,
             Self::KubeControllerManager => Some(Program::KubeControllerManager),
             Self::KubeScheduler => Some(Program::KubeScheduler),
         }
@@ -115,7 +132,8 @@ impl Component {
 }
 
 /// Our own programs.
-const OURS: [Component; 2] = [Component::PicoshiftApiserver, Component::PicoshiftControllers];
+const OURS: [Component; 3] =
+    [Component::PicoshiftShim, Component::PicoshiftApiserver, Component::PicoshiftControllers];
 
 /// Fails unless our own programs are installed.
 pub(crate) fn installed() -> Result<()> {
@@ -165,6 +183,7 @@ impl Plan {
         match component {
             Component::Etcd => etcd::flags(&mut flags, paths, settings)?,
             Component::KubeApiserver => kube_apiserver::flags(&mut flags, paths, settings)?,
+            Component::PicoshiftShim => picoshift_shim::flags(&mut flags, paths, settings)?,
             Component::PicoshiftApiserver => picoshift_apiserver::flags(&mut flags, paths, settings)?,
             Component::PicoshiftControllers => picoshift_controllers::flags(&mut flags, paths, settings)?,
             Component::KubeControllerManager => kube_controller_manager::flags(&mut flags, paths, settings)?,
@@ -209,7 +228,11 @@ impl Flags {
 }
 
 fn port(settings: &Settings, component: Component) -> Result<u16> {
-    settings.port(component).with_context(|| format!("no port was chosen for {}", component.name()))
+    named_port(settings, component.name())
+}
+
+fn named_port(settings: &Settings, name: &str) -> Result<u16> {
+    settings.ports.get(name).copied().with_context(|| format!("no port was chosen for {name}"))
 }
 
 #[cfg(test)]

@@ -52,7 +52,17 @@ pub(crate) fn client_for(
     certificate: Option<&str>,
     paths: &Paths,
 ) -> Result<Client> {
-    let mut config = Config::new(format!("https://127.0.0.1:{port}").parse()?);
+    client_at(&format!("https://127.0.0.1:{port}"), authority, certificate, paths)
+}
+
+/// As [`client_for`], of a server by its address.
+pub(crate) fn client_at(
+    server: &str,
+    authority: &str,
+    certificate: Option<&str>,
+    paths: &Paths,
+) -> Result<Client> {
+    let mut config = Config::new(server.parse()?);
     let pem = paths.pki(&format!("{authority}.crt"));
     let pem = std::fs::read(&pem).with_context(|| format!("cannot read {}", pem.display()))?;
     let (_, pem) =

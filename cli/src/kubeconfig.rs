@@ -9,11 +9,18 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::components::Component;
 use crate::paths::{Paths, write_if_changed};
+use crate::settings::Settings;
 use crate::yaml;
 
 /// The name of our cluster, user and context in any kubeconfig.
 pub(crate) const NAME: &str = "picoshift";
+
+/// The authorization webhooks of our API server: name of the kubeconfig with which kube-apiserver asks, and path.
+pub(crate) const PROJECTS_WEBHOOK: (&str, &str) = ("authorization-webhook", "/authorization/projects");
+/// The same, for token scopes.
+pub(crate) const SCOPES_WEBHOOK: (&str, &str) = ("scopes-webhook", "/authorization/scopes");
 
 /// How to reach a server, and as whom.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,20 +65,30 @@ impl Access {
 }
 
 /// Writes the kubeconfigs of the administrator and of the components.
-pub(crate) fn write_all(paths: &Paths, kube_apiserver: u16, picoshift_apiserver: u16) -> Result<()> {
-    let server = format!("https://127.0.0.1:{kube_apiserver}");
+pub(crate) fn write_all(paths: &Paths, settings: &Settings) -> Result<()> {
+    let server = |component| {
+        let port = settings.port(component).context("a port was not chosen");
+        port.map(|port| format!("https://127.0.0.1:{port}"))
+    };
+    let (api, kube_apiserver) = (server(Component::PicoshiftShim)?, server(Component::KubeApiserver)?);
+    let picoshift_apiserver = server(Component::PicoshiftApiserver)?;
+    // The shim stands before kube-apiserver and uses our API server: neither can need it.
     let users = [
-        "admin",
-        "kube-controller-manager",
-        "kube-scheduler",
-        "openshift-apiserver",
-        "openshift-controller-manager",
+        ("admin", &api),
+        ("kube-controller-manager", &api),
+        ("kube-scheduler", &api),
+        ("openshift-controller-manager", &api),
+        ("openshift-apiserver", &kube_apiserver),
+        ("shim", &kube_apiserver),
     ];
-    for user in users {
-        let access = Access::new(&server, user, paths)?;
+    for (user, server) in users {
+        let access = Access::new(server, user, paths)?;
         write_if_changed(&paths.kubeconfig(user), access.to_yaml().as_bytes(), 0o600)?;
     }
-    let webhook = format!("https://127.0.0.1:{picoshift_apiserver}/authorization/projects");
-    let access = Access::new(&webhook, "authorization-webhook", paths)?;
-    write_if_changed(&paths.kubeconfig("authorization-webhook"), access.to_yaml().as_bytes(), 0o600)
+    for (kubeconfig, path) in [PROJECTS_WEBHOOK, SCOPES_WEBHOOK] {
+        let webhook = format!("{picoshift_apiserver}{path}");
+        let access = Access::new(&webhook, "authorization-webhook", paths)?;
+        write_if_changed(&paths.kubeconfig(kubeconfig), access.to_yaml().as_bytes(), 0o600)?;
+    }
+    Ok(())
 }

@@ -16,6 +16,7 @@ mod kubeconfig;
 mod lock;
 mod logs;
 mod manifests;
+mod oauth;
 mod paths;
 mod pki;
 mod ports;
@@ -23,6 +24,7 @@ mod process;
 mod progress;
 mod settings;
 mod supervisor;
+mod users;
 mod versions;
 mod yaml;
 
@@ -58,6 +60,8 @@ async fn run(args: Args) -> Result<ExitCode> {
         Command::Logs { component, follow, tail } => {
             commands::logs::run(&paths()?, component, follow, tail).await?;
         }
+        Command::Login(options) => commands::login::run(&paths()?, options).await?,
+        Command::User(command) => commands::user::run(&paths()?, command).await?,
         Command::Kubeconfig { path } => commands::kubeconfig(&paths()?, path)?,
         Command::Build => commands::build(&paths()?).await?,
         Command::Version => commands::version()?,

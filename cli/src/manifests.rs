@@ -7,18 +7,31 @@ use serde_json::{Value, json};
 use crate::paths::Paths;
 use crate::yaml;
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 15] = [
+    include_str!("../../deploy/cluster/cluster-admins.yaml"),
+    include_str!("../../deploy/cluster/namespaces.yaml"),
+    include_str!("../../deploy/cluster/openshift-service.yaml"),
     include_str!("../../deploy/apiserver/namespace.yaml"),
     include_str!("../../deploy/apiserver/rbac.yaml"),
     include_str!("../../deploy/apiserver/service.yaml"),
     include_str!("../../deploy/apiserver/apiservices.yaml"),
     include_str!("../../deploy/controllers/namespace.yaml"),
     include_str!("../../deploy/controllers/rbac.yaml"),
+    include_str!("../../deploy/shim/rbac.yaml"),
     include_str!("../../deploy/rbac/bootstrap.yaml"),
     include_str!("../../deploy/rbac/images.yaml"),
+    include_str!("../../deploy/rbac/oauth.yaml"),
     include_str!("../../deploy/rbac/cluster.yaml"),
     include_str!("../../deploy/rbac/shared-resources.yaml"),
 ];
+
+/// What the build took from `github.com/openshift/api`.
+const CRDS: [&str; 1] = [include_str!(concat!(env!("OUT_DIR"), "/oauths.yaml"))];
+
+/// How users log in at first: made when there is none.
+pub(crate) fn oauth() -> Result<Vec<Value>> {
+    yaml::documents(include_str!("../../deploy/oauth.yaml"))
+}
 
 /// The objects, in an order in which they can be made.
 pub(crate) fn objects(paths: &Paths, port: u16) -> Result<Vec<Value>> {
@@ -26,7 +39,7 @@ pub(crate) fn objects(paths: &Paths, port: u16) -> Result<Vec<Value>> {
         std::fs::read(paths.pki("cluster-ca.crt")).context("cannot read the cluster's authority")?;
     let authority = base64::engine::general_purpose::STANDARD.encode(authority);
     let mut objects = Vec::new();
-    for file in FILES {
+    for file in FILES.into_iter().chain(CRDS) {
         objects.extend(yaml::documents(file)?);
     }
     for object in &mut objects {
@@ -38,10 +51,16 @@ pub(crate) fn objects(paths: &Paths, port: u16) -> Result<Vec<Value>> {
 /// On this machine the Service is another name of the loopback address, and its port is the server's own.
 fn complete(object: &mut Value, port: u16, authority: &str) {
     match object["kind"].as_str() {
-        Some("Service") => object["spec"]["ports"][0]["port"] = json!(port),
+        Some("Service") if object["spec"]["ports"].is_array() => {
+            object["spec"]["ports"][0]["port"] = json!(port);
+        }
         Some("APIService") => {
             object["spec"]["service"]["port"] = json!(port);
             object["spec"]["caBundle"] = json!(authority);
+        }
+        // Ours to remove, and marked so like the rest.
+        Some("CustomResourceDefinition") => {
+            object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = json!("picoshift");
         }
         _ => {}
     }
@@ -54,7 +73,8 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<Value> {
-        let mut objects: Vec<Value> = FILES.iter().flat_map(|file| yaml::documents(file).unwrap()).collect();
+        let mut objects: Vec<Value> =
+            FILES.iter().chain(&CRDS).flat_map(|file| yaml::documents(file).unwrap()).collect();
         objects.iter_mut().for_each(|object| complete(object, 18443, "Q0E="));
         objects
     }
@@ -82,8 +102,10 @@ mod tests {
     fn the_kustomizations_name_every_file() {
         let whole = include_str!("../../deploy/kustomization.yaml");
         let folders = [
+            ("cluster", include_str!("../../deploy/cluster/kustomization.yaml")),
             ("apiserver", include_str!("../../deploy/apiserver/kustomization.yaml")),
             ("controllers", include_str!("../../deploy/controllers/kustomization.yaml")),
+            ("shim", include_str!("../../deploy/shim/kustomization.yaml")),
             ("rbac", include_str!("../../deploy/rbac/kustomization.yaml")),
         ];
         let mut named: usize = 0;
@@ -105,7 +127,7 @@ mod tests {
     fn ports_and_authority_are_filled_in() {
         let objects = all();
         let of_kind = |kind: &'static str| objects.iter().filter(move |object| object["kind"] == kind);
-        for service in of_kind("Service") {
+        for service in of_kind("Service").filter(|service| service["spec"]["ports"].is_array()) {
             assert_eq!(service["spec"]["ports"][0]["port"], 18443);
         }
         assert!(of_kind("APIService").count() >= 3);

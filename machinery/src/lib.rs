@@ -3,9 +3,11 @@
 //!
 //! In: bytes of requests, certificates, objects. Out: typed requests, objects, `Status` errors, listeners.
 
+pub mod answer;
 pub mod body;
 pub mod drain;
 pub mod field_error;
+pub mod followed;
 pub mod group_version;
 pub mod health;
 pub mod kubeadmin;
@@ -15,6 +17,7 @@ pub mod media_type;
 pub mod names;
 pub mod oauth_token;
 pub mod object;
+pub mod open_files;
 pub mod peer;
 pub mod plain;
 pub mod protobuf;

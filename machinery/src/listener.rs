@@ -10,7 +10,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use bytes::Bytes;
+use http::header::{CONNECTION, UPGRADE};
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -25,12 +27,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::activity::Activity;
+use self::framing::Inspected;
 use self::stall::Stalling;
 use crate::body::Body;
 use crate::drain::Drain;
 use crate::peer::{Peer, PeerCertificate};
+use crate::plain;
 
 mod activity;
+mod framing;
 mod stall;
 
 /// Limits of a listener. `Default` gives the ones to use.
@@ -45,7 +50,7 @@ pub struct Limits {
     pub headers: Duration,
     /// HTTP/1: header lines of a request. The aggregator sends one per group.
     pub header_lines: usize,
-    /// HTTP/2: bytes of a request's headers.
+    /// Bytes of a request's headers.
     pub header_list: u32,
     /// HTTP/2: requests at a time on one connection. A watch holds one for minutes. As many may be reset before they
     /// have begun: a front proxy passes on what its clients do, and all of them pay when its connection is ended.
@@ -94,8 +99,33 @@ impl Limits {
     }
 }
 
+/// What the body of an answer can be. One that fails ends the stream, or the connection, uncleanly: the client sees that
+/// something is missing.
+pub trait AnswerBody:
+    hyper::body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
+    + From<Body>
+    + Send
+    + Unpin
+    + 'static
+{
+}
+
+impl<B> AnswerBody for B where
+    B: hyper::body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
+        + From<Body>
+        + Send
+        + Unpin
+        + 'static
+{
+}
+
+/// A connection's place among those that are counted, in the extensions of its HTTP/1 requests: who takes a connection over
+/// (an upgrade) holds it until the end.
+#[derive(Clone, Debug)]
+pub struct Place(#[expect(dead_code, reason = "held, not read")] Arc<OwnedSemaphorePermit>);
+
 /// What answers the requests of a listener.
-pub trait Service: Send + Sync + 'static {
+pub trait Service<B: AnswerBody = Body>: Send + Sync + 'static {
     /// What the service knows about one connection.
     type Connection: Send + Sync + 'static;
 
@@ -107,7 +137,7 @@ pub trait Service: Send + Sync + 'static {
         self: Arc<Self>,
         connection: Arc<Self::Connection>,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Response<Body>> + Send;
+    ) -> impl Future<Output = Response<B>> + Send;
 }
 
 /// A bound TLS listener.
@@ -137,7 +167,7 @@ impl Listener {
 
     /// Serves until `drain` starts; then stops accepting, tells clients to go away, lets requests finish within
     /// [`Limits::drain`], cuts the rest and returns.
-    pub async fn serve<S: Service>(self, service: Arc<S>, drain: Drain) {
+    pub async fn serve<B: AnswerBody, S: Service<B>>(self, service: Arc<S>, drain: Drain) {
         let Self { tcp, acceptor, limits, .. } = self;
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
@@ -153,7 +183,8 @@ impl Listener {
                         None => break,
                     },
                 };
-                let connection = Accepted { address, limits, drain: drain.clone(), _permit: permit };
+                let connection =
+                    Accepted { address, limits, drain: drain.clone(), place: Place(Arc::new(permit)) };
                 let (acceptor, service, cut) = (acceptor.clone(), Arc::clone(&service), cut.clone());
                 connections.spawn(async move {
                     tokio::select! {
@@ -208,11 +239,16 @@ struct Accepted {
     address: SocketAddr,
     limits: Limits,
     drain: Drain,
-    _permit: OwnedSemaphorePermit,
+    place: Place,
 }
 
 impl Accepted {
-    async fn serve<S: Service>(self, stream: TcpStream, acceptor: TlsAcceptor, service: Arc<S>) {
+    async fn serve<B: AnswerBody, S: Service<B>>(
+        self,
+        stream: TcpStream,
+        acceptor: TlsAcceptor,
+        service: Arc<S>,
+    ) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
@@ -246,7 +282,7 @@ impl Accepted {
         }
     }
 
-    async fn serve_http2<S: Service>(
+    async fn serve_http2<B: AnswerBody, S: Service<B>>(
         &self,
         stream: Stalling<TlsStream<TcpStream>>,
         service: Arc<S>,
@@ -282,7 +318,7 @@ impl Accepted {
         }
     }
 
-    async fn serve_http1<S: Service>(
+    async fn serve_http1<B: AnswerBody, S: Service<B>>(
         &self,
         stream: Stalling<TlsStream<TcpStream>>,
         service: Arc<S>,
@@ -292,18 +328,38 @@ impl Accepted {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.headers)
-            .max_headers(self.limits.header_lines);
-        let answer = service_fn(move |request| {
+            .max_headers(self.limits.header_lines)
+            .max_header_size(usize::try_from(self.limits.header_list).unwrap_or(usize::MAX));
+        let (stream, verdict) = Inspected::new(stream);
+        let place = self.place.clone();
+        let answer = service_fn(move |mut request: Request<Incoming>| {
             let (service, state) = (Arc::clone(&service), Arc::clone(&state));
-            async move { Ok::<_, Infallible>(service.call(state, request).await) }
+            let refused = verdict.refuses_next();
+            if !refused && request.headers().contains_key(UPGRADE) {
+                request.extensions_mut().insert(place.clone());
+            }
+            async move {
+                if refused {
+                    return Ok::<_, Infallible>(bad_request().map(B::from));
+                }
+                Ok(service.call(state, request).await)
+            }
         });
-        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
+        let connection = builder.serve_connection(TokioIo::new(stream), answer).with_upgrades();
+        let mut connection = pin!(connection);
         tokio::select! {
             result = connection.as_mut() => return result,
             () = self.drain.wait() => connection.as_mut().graceful_shutdown(),
         }
         connection.await
     }
+}
+
+/// 400 for a request that has no single meaning, in the words of Go's server, which ends the connection.
+fn bad_request() -> Response<Body> {
+    let mut response = plain::text(StatusCode::BAD_REQUEST, "400 Bad Request");
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub mod serving;
 pub mod trust;
 
 pub use server::server_config;
-pub use serving::{ServingCertificate, ServingError};
+pub use serving::{ServingCertificate, ServingError, read_pair};
 pub use trust::{ChainError, TrustBundle, TrustError};
 
 /// The cryptography that all our TLS uses.

@@ -10,7 +10,8 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
 use crate::identity::ClusterCa;
-use crate::process::Component;
+use crate::process::{Component, KUBE_APISERVER};
+use crate::tls::Endpoint;
 
 /// A control plane's directories.
 #[derive(Debug, Clone)]
@@ -115,6 +116,16 @@ impl Home {
         let known: Vec<_> = components.iter().map(|component| component.name.clone()).collect();
         let found = components.into_iter().find(|component| component.name == name);
         found.with_context(|| format!("no component {name} among {known:?}"))
+    }
+
+    /// kube-apiserver itself, behind the shim.
+    ///
+    /// # Errors
+    /// When it does not run or the cluster CA cannot be read.
+    pub fn kube_apiserver(&self) -> anyhow::Result<Endpoint> {
+        let port = self.component(KUBE_APISERVER)?.port.context("kube-apiserver has no port")?;
+        let ca = std::fs::read(self.state().join("pki/cluster-ca.crt"))?;
+        Ok(Endpoint { url: format!("https://127.0.0.1:{port}"), ca, server_name: None })
     }
 
     /// The administrator's kubeconfig.

@@ -6,6 +6,7 @@
 //! a temporary directory and ended when the binary ends, whatever way it ends.
 
 pub mod actor;
+pub mod browser;
 pub mod control_plane;
 pub mod controllers;
 pub mod crd;
@@ -16,6 +17,7 @@ pub mod http;
 pub mod identity;
 pub mod instance;
 pub mod kubectl;
+pub mod login;
 pub mod metrics;
 pub mod oauth;
 pub mod objects;

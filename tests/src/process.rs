@@ -14,6 +14,8 @@ const KILLED_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 pub const OUR_SERVER: &str = "picoshift-apiserver";
 /// Name of our controllers in `picoshift status`.
 pub const OUR_CONTROLLERS: &str = "picoshift-controllers";
+/// Name of the shim in `picoshift status`.
+pub const SHIM: &str = "picoshift-shim";
 /// Name of kube-apiserver in `picoshift status`.
 pub const KUBE_APISERVER: &str = "kube-apiserver";
 /// Name of kube-controller-manager in `picoshift status`.

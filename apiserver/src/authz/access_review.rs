@@ -55,7 +55,7 @@ impl Authorizer for KubeAccessReview {
 }
 
 /// The question as kube-apiserver takes it.
-pub(super) fn spec(user: &UserInfo, attributes: &Attributes) -> SubjectAccessReviewSpec {
+pub(crate) fn spec(user: &UserInfo, attributes: &Attributes) -> SubjectAccessReviewSpec {
     let some = |text: &String| (!text.is_empty()).then(|| text.clone());
     let (resource, path) = if attributes.resource.is_empty() {
         let path = NonResourceAttributes { path: some(&attributes.path), verb: some(&attributes.verb) };

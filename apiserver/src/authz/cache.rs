@@ -14,7 +14,7 @@ use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::user_info::MASTERS;
 use picoshift_machinery::{Status, UserInfo};
 
-use super::{Attributes, Authorizer, Decision, is_project};
+use super::{Attributes, Authorizer, Decision, Scopes, is_project};
 use crate::authn::{Identity, user_hash};
 use crate::server::metrics::Metrics;
 use crate::single_flight::SingleFlight;
@@ -159,8 +159,11 @@ impl Answers {
 }
 
 /// An authorizer with a memory.
+///
+/// What token scopes prevent is denied first and remembered by nobody, also to members of `system:masters`.
 pub struct CachedAuthorizer {
     upstream: Arc<dyn Authorizer>,
+    scopes: Scopes,
     answers: Arc<Answers>,
     flights: SingleFlight<Question, Result<Decision, Status>>,
     ttl: Duration,
@@ -168,10 +171,17 @@ pub struct CachedAuthorizer {
 }
 
 impl CachedAuthorizer {
-    /// Remembers the answers of `upstream`.
+    /// Remembers the answers of `upstream`, and denies what `scopes` prevent.
     #[must_use]
-    pub fn new(upstream: Arc<dyn Authorizer>, metrics: Arc<Metrics>) -> Self {
-        Self { upstream, answers: Arc::default(), flights: SingleFlight::default(), ttl: KEPT_FOR, metrics }
+    pub fn new(upstream: Arc<dyn Authorizer>, scopes: Scopes, metrics: Arc<Metrics>) -> Self {
+        let answers = Arc::default();
+        Self { upstream, scopes, answers, flights: SingleFlight::default(), ttl: KEPT_FOR, metrics }
+    }
+
+    /// What token scopes prevent.
+    #[must_use]
+    pub fn scopes(&self) -> &Scopes {
+        &self.scopes
     }
 
     /// Another time to remember.
@@ -202,6 +212,9 @@ impl CachedAuthorizer {
         user: Arc<UserInfo>,
         attributes: Attributes,
     ) -> Result<Decision, Status> {
+        if let Some(reason) = self.scopes.prevent(user.scopes(), &attributes)? {
+            return Ok(Decision::Deny { reason });
+        }
         let user_hash = user_hash(&user);
         self.ask(Question { user, user_hash, attributes }).await
     }
@@ -213,7 +226,15 @@ impl CachedAuthorizer {
         hash: u64,
         asked: Asked<'_>,
     ) -> Result<Decision, Status> {
-        if asked.is_open() || user.in_group(MASTERS) {
+        if asked.is_open() {
+            return Ok(Decision::Allow);
+        }
+        if !user.scopes().is_empty()
+            && let Some(reason) = self.scopes.prevent(user.scopes(), &asked.to_attributes())?
+        {
+            return Ok(Decision::Deny { reason });
+        }
+        if user.in_group(MASTERS) {
             return Ok(Decision::Allow);
         }
         let named = !asked.name.is_empty();

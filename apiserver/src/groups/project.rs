@@ -24,6 +24,7 @@ use self::request::ProjectRequests;
 use self::storage::Projects;
 use self::visibility::Visibility;
 use crate::authn::memberships::Memberships;
+use crate::authz::rbac::Rbac;
 use crate::authz::{Authorizer, KubeAccessReview};
 use crate::resource::column::{self, NAME, text};
 use crate::resource::{Resource, Verb};
@@ -120,18 +121,20 @@ impl Readiness {
     }
 }
 
-/// Starts the group's watches on kube-apiserver, and follows who joins and leaves groups. Must be called in a tokio runtime.
+/// Starts the group's watches on kube-apiserver, which fill `rbac` too, and follows who joins and leaves groups. Must be
+/// called in a tokio runtime.
 #[must_use]
 pub fn start(
     client: Client,
     authorizer: Arc<dyn Authorizer>,
     memberships: &Memberships,
+    rbac: &Arc<Rbac>,
     config: Config,
 ) -> Group {
     let visibility = Arc::new(Visibility::new(config.log_capacity, config.patience));
     let told = Arc::clone(&visibility);
     memberships.on_change(move |change| told.change(|index| index.change_members(change)));
-    let feed = feed::start(&client, &visibility);
+    let feed = feed::start(&client, &visibility, rbac);
     let reviewer = Arc::new(KubeAccessReview::new(client.clone()));
     let api = KubeApi::new(client);
     Group {

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use names::are_harmless as names_are_harmless;
+pub(crate) use names::{group_name, user_name};
 pub use resources::{GROUPS, IDENTITIES, USER_IDENTITY_MAPPINGS, USERS};
 
 use crate::admission::Admission;

@@ -108,24 +108,30 @@ impl Commit {
         object: Object,
     ) -> Result<Arc<Item>, CommitError> {
         let intent = Intent { key, current, object: Some(object), touch: false };
-        match self.make(intent).await? {
+        match self.make(intent).await?.0 {
             Some(item) => Ok(item),
             None => Err(CommitError::Store(StoreError::Failed("a write left nothing".into()))),
         }
     }
 
-    /// Deletes an object; ends when that and its touches are durable.
-    pub(super) async fn delete(self: &Arc<Self>, key: &Key, current: &Current) -> Result<(), CommitError> {
+    /// Deletes an object; ends when that and its touches are durable, with the revision of the deletion.
+    pub(super) async fn delete(
+        self: &Arc<Self>,
+        key: &Key,
+        current: &Current,
+    ) -> Result<Revision, CommitError> {
         let intent = Intent { key, current: Some(current), object: None, touch: false };
-        self.make(intent).await.map(drop)
+        self.make(intent).await.map(|(_, revision)| revision)
     }
 
-    async fn make(self: &Arc<Self>, intent: Intent<'_>) -> Result<Option<Arc<Item>>, CommitError> {
-        let Submitted { item, pending, affected } = self.submit(intent)?;
-        let done = pending.done;
+    async fn make(
+        self: &Arc<Self>,
+        intent: Intent<'_>,
+    ) -> Result<(Option<Arc<Item>>, Revision), CommitError> {
+        let Submitted { item, pending: Pending { revision, done }, affected } = self.submit(intent)?;
         if affected.is_empty() {
             done.await.map_err(CommitError::Store)?;
-            return Ok(item);
+            return Ok((item, revision));
         }
         // In a task of its own: a client that goes away must not keep the others from being touched.
         let commit = Arc::clone(self);
@@ -137,7 +143,7 @@ impl Commit {
             Ok(result) => result.map_err(CommitError::Store)?,
             Err(error) => return Err(CommitError::Store(StoreError::Failed(error.to_string().into()))),
         }
-        Ok(item)
+        Ok((item, revision))
     }
 
     /// What a write would answer, without making it.

@@ -9,13 +9,13 @@ use picoshift_machinery::{Object, Status};
 use serde_json::Value;
 
 use super::Registry;
-use super::commit::{Current, store_status};
+use super::commit::{CommitError, Current, store_status};
 use super::metadata::{self, FOREGROUND, ORPHAN};
 use super::write::Attempt;
 use crate::admission::{Operation, Review};
 use crate::rest::options::Propagation;
 use crate::rest::{DeleteOptions, Deleted, Item, Items, List, ListOptions, Preconditions, RequestContext};
-use crate::store::Key;
+use crate::store::{Key, StoreError};
 
 /// Tries of a delete that other writes come in between of.
 const DELETE_TRIES: usize = 64;
@@ -81,8 +81,13 @@ impl Registry {
             if resource.garbage_collected { options.propagation } else { Some(Propagation::Background) };
         let finalizers = finalizers_after(old, propagation);
         if finalizers.is_empty() {
-            if !options.dry_run {
-                self.commit.delete(key, current).await?;
+            let revision = match options.dry_run {
+                true => current.record.revision,
+                false => self.commit.delete(key, current).await?,
+            };
+            if self.strategy.answers_deleted() {
+                let shown = self.strategy.present(&current.stored);
+                return Ok(Deleted::Object(Arc::new(Item::new(resource, shown, revision))));
             }
             return Ok(gone());
         }
@@ -104,6 +109,31 @@ impl Registry {
             return Ok(Deleted::Object(Arc::new(last)));
         }
         Ok(Deleted::Object(self.commit.write(key, Some(current), object).await?))
+    }
+
+    /// Takes away an object without a namespace whose time is over, whatever its finalizers; `is_over` is asked about it
+    /// as it is then. Whether it is gone.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn expire(
+        &self,
+        name: &str,
+        is_over: impl Fn(&Object) -> bool,
+    ) -> Result<bool, StoreError> {
+        let key = self.key("", name);
+        for _ in 0..DELETE_TRIES {
+            let Some(current) = self.commit.read(&key)? else { return Ok(true) };
+            if !is_over(&current.stored.object) {
+                return Ok(false);
+            }
+            match self.commit.delete(&key, &current).await {
+                Ok(_) => return Ok(true),
+                Err(CommitError::Conflict) => self.commit.settled().await,
+                Err(CommitError::Store(error)) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 
     pub(super) async fn delete_items(

@@ -100,6 +100,21 @@ pub trait Strategy: Send + Sync + 'static {
         let _ = (cx, subresource, object, old);
     }
 
+    /// Whether an update of what is not there creates it, where the caller may create.
+    fn creates_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether a delete answers the object as it was, and not a status.
+    fn answers_deleted(&self) -> bool {
+        false
+    }
+
+    /// Whether errors of a write that are the server's own are told before all others, or where they were found.
+    fn internal_errors_first(&self) -> bool {
+        true
+    }
+
     /// Whether new objects begin with `metadata.generation` 1; else they have none, unless their creator gives one.
     fn counts_generation(&self) -> bool {
         true

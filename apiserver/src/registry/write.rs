@@ -149,7 +149,8 @@ impl Registry {
         Err(self.modified(name))
     }
 
-    /// Creates what an apply is about and what is not there. Subresources create nothing.
+    /// Creates what an apply, or for some kinds a whole object, is about and what is not there. Subresources create
+    /// nothing.
     async fn apply_new(
         &self,
         cx: &RequestContext,
@@ -159,16 +160,31 @@ impl Registry {
     ) -> Result<Arc<Item>, Attempt> {
         let strip = |object: &mut Object| self.strategy.strip(object);
         let applied = if options.subresource.is_empty() { updater.apply(None, &strip) } else { None };
-        let mut object = applied.unwrap_or_else(|| Err(self.not_found(name)))?;
+        let replaces = applied.is_none() && updater.replaces() && self.strategy.creates_on_update();
+        let mut object = match applied {
+            Some(applied) => applied?,
+            None if replaces => updater.update(&Object::default())?,
+            None => return Err(self.not_found(name).into()),
+        };
+        if replaces && !object.uid().is_empty() {
+            return Err(self.another_uid(object.uid(), &Object::default(), name).into());
+        }
         let version = object.resource_version();
         if !version.is_empty() {
             // It is read, though there is nothing to compare it with.
             parse_revision(version).map_err(without_reason)?;
         }
         self.strategy.set_defaults(&mut object);
+        if replaces {
+            self.track_new(&mut object, options);
+        }
         match self.create_named(cx, object, Some(updater), options).await {
-            // Somebody else made it meanwhile: it is applied to that.
-            Err(status) if status.is("AlreadyExists") => Err(Attempt::Conflict),
+            // Somebody else made it meanwhile: it is applied to that. One of another name stays what it is.
+            Err(status)
+                if status.is("AlreadyExists") && self.cache.get(&cx.info.namespace, name).is_some() =>
+            {
+                Err(Attempt::Conflict)
+            }
             outcome => Ok(outcome?),
         }
     }
@@ -235,16 +251,7 @@ impl Registry {
         let uid = object.uid();
         // A patch of the uid is a change that is not allowed; a whole object with another uid is for another object.
         if replaced && !uid.is_empty() && uid != current.uid() {
-            let place = match current.namespace() {
-                "" => name.to_owned(),
-                namespace => format!("{namespace}/{name}"),
-            };
-            let why = format!(
-                "StorageError: invalid object, Code: 4, Key: /openshift.io/{plural}/{place}, ResourceVersion: 0, \
-                 AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                current.uid()
-            );
-            return Err(Status::conflict(group, plural, name, &why));
+            return Err(self.another_uid(uid, current, name));
         }
         match object.resource_version() {
             version if version.is_empty() || version.parse::<u64>() == Ok(0) => {
@@ -267,14 +274,31 @@ impl Registry {
         }
     }
 
+    /// 409: a whole object is of a uid that the one of its name has not.
+    fn another_uid(&self, uid: &str, current: &Object, name: &str) -> Status {
+        let resource = self.strategy.resource();
+        let (group, plural) = (resource.gvk.group, resource.plural);
+        let place = match current.namespace() {
+            "" => name.to_owned(),
+            namespace => format!("{namespace}/{name}"),
+        };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /openshift.io/{plural}/{place}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            current.uid()
+        );
+        Status::conflict(group, plural, name, &why)
+    }
+
     fn reject(&self, object: &Object, errors: &[FieldError]) -> Result<(), Status> {
         if errors.is_empty() {
             return Ok(());
         }
         let gvk = self.strategy.resource().gvk;
         // What kept an object from being looked at comes first.
+        let first = self.strategy.internal_errors_first();
         let (mut told, others): (Vec<_>, Vec<_>) =
-            errors.iter().cloned().partition(|error| error.kind == FieldErrorKind::Internal);
+            errors.iter().cloned().partition(|error| first && error.kind == FieldErrorKind::Internal);
         told.extend(others);
         Err(Status::invalid(gvk.group, gvk.kind, object.name(), &told))
     }

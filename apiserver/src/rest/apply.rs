@@ -62,11 +62,19 @@ impl Updater for Application<'_> {
     }
 
     async fn permit_creation(&self) -> Result<(), Status> {
-        let create = Attributes { verb: "create".to_owned(), ..Attributes::from(&self.cx.info) };
-        match self.authorizer.authorize(&self.cx.user, &create).await? {
-            Decision::Allow => Ok(()),
-            Decision::Deny { reason } => Err(forbidden(&self.cx.user, &create, &reason)),
-        }
+        permit_creation(self.cx, self.authorizer).await
+    }
+}
+
+/// Whether the caller may create what an update finds missing.
+///
+/// # Errors
+/// 403.
+pub(super) async fn permit_creation(cx: &RequestContext, authorizer: &dyn Authorizer) -> Result<(), Status> {
+    let create = Attributes { verb: "create".to_owned(), ..Attributes::from(&cx.info) };
+    match authorizer.authorize(&cx.user, &create).await? {
+        Decision::Allow => Ok(()),
+        Decision::Deny { reason } => Err(forbidden(&cx.user, &create, &reason)),
     }
 }
 

@@ -7,8 +7,7 @@ use picoshift_machinery::readiness::Probe;
 use picoshift_machinery::request_info::RequestInfo;
 
 use super::metrics::Target;
-use super::{Endpoints, Parts, respond, version};
-use crate::authz::projects_webhook;
+use super::{Endpoints, Parts, respond, version, webhooks};
 
 /// Probes: no place needed, they must be answered.
 pub(super) const PROBES: [&str; 3] = ["/healthz", "/livez", "/readyz"];
@@ -55,7 +54,7 @@ pub(super) fn target(endpoints: &Endpoints, info: &RequestInfo, method: &Method)
         _ => "other",
     };
     if !info.is_resource {
-        let known = [PROBES[0], PROBES[1], PROBES[2], "/metrics", "/version", projects_webhook::PATH];
+        let known = PROBES.into_iter().chain(["/metrics", "/version"]).chain(webhooks::PATHS);
         let subresource = known.into_iter().find(|path| *path == info.path).unwrap_or_default();
         return Target { verb, subresource, ..Target::default() };
     }

@@ -28,7 +28,7 @@ use crate::authn::extension_config::ExtensionConfig;
 use crate::authn::memberships::Memberships;
 use crate::authn::test_certificates::{Authority, Client, config, config_map};
 use crate::authn::token_review::{TokenAuthenticator, TokenError, TokenReview};
-use crate::authz::{Attributes, Authorizer, Decision};
+use crate::authz::{Attributes, Authorizer, Decision, Scopes};
 use crate::resource::{Resource, Verb};
 use crate::rest::RequestContext;
 
@@ -169,7 +169,11 @@ async fn start_audited(change: impl FnOnce(&mut ServerConfig), audited: Option<(
     let parts = Parts {
         memberships: Arc::clone(&memberships),
         authenticator: Authenticator::new(Arc::clone(&config), TokenAuthenticator::new(Arc::new(NoTokens))),
-        authorizer: Arc::new(CachedAuthorizer::new(Arc::new(Rules), Arc::clone(&metrics))),
+        authorizer: Arc::new(CachedAuthorizer::new(
+            Arc::new(Rules),
+            Scopes::new(Arc::default()),
+            Arc::clone(&metrics),
+        )),
         endpoints: debug::add(endpoints, Verbosity::new("info", |_| true)),
         checks,
         metrics: Arc::clone(&metrics),

@@ -29,6 +29,9 @@ struct Status {
     /// The file that has our context, if one has.
     user_kubeconfig: Option<PathBuf>,
     ingress_domain: Option<String>,
+    /// The API, OpenShift's and Kubernetes'.
+    api_url: Option<String>,
+    /// kube-apiserver itself, behind the shim.
     kubernetes_url: Option<String>,
     apiserver_url: Option<String>,
     components: Vec<ComponentStatus>,
@@ -65,6 +68,7 @@ pub(crate) async fn run(paths: &Paths, output: Output) -> Result<ExitCode> {
         kubeconfig: paths.kubeconfig("admin"),
         user_kubeconfig: settings.kubeconfig.as_ref().map(|merged| merged.path.clone()),
         ingress_domain: settings.ingress_domain.clone(),
+        api_url: url(Component::PicoshiftShim),
         kubernetes_url: url(Component::KubeApiserver),
         apiserver_url: url(Component::PicoshiftApiserver),
         components,

@@ -12,7 +12,7 @@ use super::{lock_state, say};
 use crate::apply;
 use crate::args::UpArgs;
 use crate::binaries::{Binaries, Program};
-use crate::components::{self, Component, ETCD_PEER, ETCD_PEER_PORT, Plan, write_authorization_config};
+use crate::components::{self, Component, Plan, write_authorization_config};
 use crate::failure::Failure;
 use crate::health::client_for;
 use crate::kubeconfig::{self, Access, NAME, user_file};
@@ -23,6 +23,8 @@ use crate::ports::Chooser;
 use crate::progress::{Progress, elapsed};
 use crate::settings::{INGRESS_DOMAIN, Settings};
 use crate::supervisor::{self, EndedMeanwhile, Running, Started};
+use crate::users::directory::Directory;
+use crate::users::{kubeadmin, seed};
 
 /// How long the registered APIs may take to be served once all components are healthy.
 const AVAILABLE_WITHIN: Duration = Duration::from_secs(60);
@@ -36,12 +38,17 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
     // Before minutes are spent on building.
     components::installed()?;
     let binaries = Binaries::ensure(paths, &progress).await?;
-    let settings = converge(paths, &progress, &binaries, args.ingress_domain).await?;
+    let (settings, kubeadmin) = converge(paths, &progress, &binaries, args.ingress_domain).await?;
     if !args.no_kubeconfig {
         merge_kubeconfig(paths, settings.clone(), &progress).await?;
     }
     let kubectl = binaries.get(Program::Kubectl)?;
-    say(&farewell(paths, &settings, &kubectl.path, start.elapsed(), !args.no_kubeconfig))
+    let said = farewell(paths, &settings, &kubectl.path, start.elapsed(), !args.no_kubeconfig);
+    say(&said)?;
+    match kubeadmin {
+        Some(password) => say(&format!("\nThe password of kubeadmin, told only now: {password}\n")),
+        None => Ok(()),
+    }
 }
 
 /// Starts what is missing. What ends while it does, having run before, is missing too.
@@ -50,12 +57,15 @@ async fn converge(
     progress: &Progress,
     binaries: &Binaries,
     ingress_domain: Option<String>,
-) -> Result<Settings> {
+) -> Result<(Settings, Option<String>)> {
     let mut ended = Vec::new();
     loop {
         let (settings, chooser) = prepare(paths, ingress_domain.clone()).await?;
         let up = Up { paths, progress, settings: &settings, binaries, ports: RefCell::new(chooser) };
-        let Err(err) = up.start().await else { return Ok(settings) };
+        let err = match up.start().await {
+            Ok(kubeadmin) => return Ok((settings, kubeadmin)),
+            Err(err) => err,
+        };
         match err.downcast_ref::<EndedMeanwhile>() {
             // Once each: what we started ourselves and ends is a failure.
             Some(meanwhile) if !ended.contains(meanwhile) => {
@@ -71,14 +81,14 @@ async fn converge(
 async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<(Settings, Chooser)> {
     let mut settings = Settings::load(paths)?;
     let mut chooser = Chooser::default();
-    let mut wanted =
-        vec![(ETCD_PEER, ETCD_PEER_PORT, Started::load_running(Component::Etcd, paths)?.is_some())];
+    let mut wanted = Vec::new();
     for component in Component::ALL {
         let runs = Started::load_running(component, paths)?.is_some();
         if !runs {
             supervisor::end_marked(component, paths).await?;
         }
         wanted.push((component.name(), component.usual_port(), runs));
+        wanted.extend(component.other_ports().iter().map(|(name, usual)| (*name, *usual, runs)));
     }
     // First those in use, so that no other component is given one of them.
     wanted.sort_by_key(|(_, _, runs)| !runs);
@@ -94,8 +104,7 @@ async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<(Setti
         ingress_domain.or(settings.ingress_domain).or_else(|| Some(INGRESS_DOMAIN.to_owned()));
     settings.save(paths)?;
     pki::ensure(paths)?;
-    let port = |component| settings.port(component).context("a port was not chosen");
-    kubeconfig::write_all(paths, port(Component::KubeApiserver)?, port(Component::PicoshiftApiserver)?)?;
+    kubeconfig::write_all(paths, &settings)?;
     write_authorization_config(paths)?;
     Ok((settings, chooser))
 }
@@ -110,13 +119,13 @@ struct Up<'a> {
 
 impl Up<'_> {
     /// Starts the components, each as soon as what it needs is ready. Those that need kube-apiserver begin after it: earlier they
-    /// would only take processor time from it.
-    async fn start(&self) -> Result<()> {
+    /// would only take processor time from it. Returns the password of kube:admin when it was made now.
+    async fn start(&self) -> Result<Option<String>> {
         let plans =
             Component::ALL.map(|component| Plan::new(component, self.paths, self.settings, self.binaries));
-        let [etcd, kube_apiserver, picoshift_apiserver, ours, controller_manager, scheduler] = plans;
-        let (etcd, kube_apiserver, picoshift_apiserver, ours) =
-            (etcd?, kube_apiserver?, picoshift_apiserver?, ours?);
+        let [etcd, kube_apiserver, shim, picoshift_apiserver, ours, controller_manager, scheduler] = plans;
+        let (etcd, kube_apiserver, shim) = (etcd?, kube_apiserver?, shim?);
+        let (picoshift_apiserver, ours) = (picoshift_apiserver?, ours?);
         let (controller_manager, scheduler) = (controller_manager?, scheduler?);
 
         let etcd = self.bring_up(&etcd).await?;
@@ -127,26 +136,32 @@ impl Up<'_> {
             let objects = manifests::objects(self.paths, self.port(Component::PicoshiftApiserver)?)?;
             let (apis, roles): (Vec<Value>, Vec<Value>) =
                 objects.into_iter().partition(|object| object["kind"] == "APIService");
+            // Our programs need their roles to become ready.
+            let granted = apply::apply(&client, &roles).await?;
+            apply::await_established(&client, &roles).await?;
+            // Its groups are registered only when our server is ready: kube-apiserver would log what it cannot reach.
             let served = async {
-                // Our server needs its roles to become ready, and its groups are registered only then: kube-apiserver
-                // would log what it cannot reach.
-                let granted = apply::apply(&client, &roles).await?;
-                let server = async {
-                    let server = self.bring_up(&picoshift_apiserver).await?;
-                    self.register(&client, &apis, granted, server).await
-                };
-                // Our controllers need theirs, and do not wait for the groups.
-                tokio::try_join!(server, self.bring_up(&ours))
+                let server = self.bring_up(&picoshift_apiserver).await?;
+                self.register(&client, &apis, granted, server).await
             };
-            let controllers = self.bring_up(&controller_manager);
-            let ((server, ours), mut controllers, scheduler) =
-                tokio::try_join!(served, controllers, self.bring_up(&scheduler))?;
+            let through_the_shim = async {
+                let shim = self.bring_up(&shim).await?;
+                let others = tokio::try_join!(
+                    self.bring_up(&ours),
+                    self.bring_up(&controller_manager),
+                    self.bring_up(&scheduler)
+                );
+                others.map(|(ours, controllers, scheduler)| (shim, ours, controllers, scheduler))
+            };
+            let (server, (shim, ours, mut controllers, scheduler)) =
+                tokio::try_join!(served, through_the_shim)?;
             self.await_roles(&client, &mut controllers).await?;
-            Ok::<_, anyhow::Error>([server, ours, controllers, scheduler])
+            let told = self.users(&client).await?;
+            Ok::<_, anyhow::Error>((told, [shim, server, ours, controllers, scheduler]))
         };
         // Whatever else is under way, the end of what it all needs is told first.
         let (mut etcd, mut kube_apiserver) = (etcd, kube_apiserver);
-        let others = tokio::select! {
+        let (told, others) = tokio::select! {
             biased;
             err = etcd.failed(self.paths) => return Err(err),
             err = kube_apiserver.failed(self.paths) => return Err(err),
@@ -155,7 +170,20 @@ impl Up<'_> {
         if ![etcd, kube_apiserver].iter().chain(&others).any(|running| running.fresh) {
             self.progress.say("everything was running already");
         }
-        Ok(())
+        Ok(told)
+    }
+
+    /// Makes what a new cluster has of users. Returns the password of kube:admin when it was made now.
+    async fn users(&self, client: &Client) -> Result<Option<String>> {
+        let step = self.progress.step("users");
+        apply::create_missing(client, &manifests::oauth()?).await?;
+        let made = seed::ensure(&Directory::new(client.clone())).await?;
+        let password = kubeadmin::ensure(client).await?;
+        step.done_with(&match made {
+            0 => "nothing to change".to_owned(),
+            made => format!("{made} made"),
+        });
+        Ok(password)
     }
 
     fn port(&self, component: Component) -> Result<u16> {
@@ -166,8 +194,8 @@ impl Up<'_> {
         let name = plan.component.name();
         let step = self.progress.step(name);
         self.ports.borrow_mut().release(plan.port);
-        if let (Component::Etcd, Some(peer)) = (plan.component, self.settings.ports.get(ETCD_PEER)) {
-            self.ports.borrow_mut().release(*peer);
+        for (other, _) in plan.component.other_ports() {
+            self.settings.ports.get(*other).iter().for_each(|port| self.ports.borrow_mut().release(**port));
         }
         let mut running = supervisor::ensure(plan, self.paths).await?;
         running.ready(self.paths, plan.port).await?;
@@ -248,14 +276,14 @@ async fn merge_kubeconfig(paths: &Paths, mut settings: Settings, progress: &Prog
     let path = user_file::default_path().ok_or_else(|| {
         Failure::new("there is no home directory for a kubeconfig", "set KUBECONFIG, or use --no-kubeconfig")
     })?;
-    let port = settings.port(Component::KubeApiserver).context("a port was not chosen")?;
+    let port = settings.port(Component::PicoshiftShim).context("a port was not chosen")?;
     let access = Access::new(&format!("https://127.0.0.1:{port}"), "admin", paths)?;
     let step = progress.step(&format!("context {NAME} in {}", path.display()));
     if let Some(before) = settings.kubeconfig.as_ref().filter(|before| before.path != path) {
         // An earlier `up` wrote to another file.
         user_file::remove(before, &access.cluster).await?;
     }
-    settings.kubeconfig = Some(user_file::merge(&path, &access, settings.kubeconfig.as_ref()).await?);
+    settings.kubeconfig = Some(user_file::merge(&path, NAME, &access, settings.kubeconfig.as_ref()).await?);
     settings.save(paths)?;
     step.done();
     Ok(())

@@ -1,15 +1,14 @@
 //! etcd: one member, reached by kube-apiserver alone.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::{Component, ETCD_PEER, Flags, port};
+use super::{Component, ETCD_PEER, Flags, named_port, port};
 use crate::paths::Paths;
 use crate::settings::Settings;
 
 pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Result<()> {
     let client = format!("https://127.0.0.1:{}", port(settings, Component::Etcd)?);
-    let peer = settings.ports.get(ETCD_PEER).context("no peer port was chosen for etcd")?;
-    let peer = format!("https://127.0.0.1:{peer}");
+    let peer = format!("https://127.0.0.1:{}", named_port(settings, ETCD_PEER)?);
     flags.set("name", "picoshift");
     flags.set("data-dir", paths.data("etcd").display());
     flags.set("listen-client-urls", &client);

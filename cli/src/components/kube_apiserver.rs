@@ -1,14 +1,19 @@
-//! kube-apiserver: unchanged, with our webhook before its own authorizers.
+//! kube-apiserver: unchanged, with our webhooks before its own authorizers.
+
+use std::path::Path;
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Component, Flags, port};
+use crate::kubeconfig::{PROJECTS_WEBHOOK, SCOPES_WEBHOOK};
 use crate::paths::{Paths, write_if_changed};
 use crate::settings::Settings;
 use crate::yaml;
 
 const AUTHORIZATION: &str = "authorization.yaml";
+/// Where an identity carries the scopes of its token.
+const SCOPES: &str = "scopes.authorization.openshift.io";
 
 pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Result<()> {
     flags.set("bind-address", "127.0.0.1");
@@ -49,46 +54,77 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.input("proxy-client-key-file", paths.pki("front-proxy-client.key"));
 
     flags.input("authorization-config", paths.config(AUTHORIZATION));
-    flags.inputs.push(paths.kubeconfig("authorization-webhook"));
+    flags
+        .inputs
+        .extend([PROJECTS_WEBHOOK, SCOPES_WEBHOOK].map(|(kubeconfig, _)| paths.kubeconfig(kubeconfig)));
     Ok(())
 }
 
-/// Writes who authorizes what. A request for a Project by its name has no namespace in vanilla Kubernetes, so RBAC could allow
-/// it only for all Projects at once; our webhook decides it as OpenShift does, in the namespace of that name.
+/// Writes who authorizes what.
+///
+/// First, for callers with token scopes only, our webhook that denies what the scopes prevent; without an answer they may
+/// nothing. Then, for what OpenShift's servers authorize as something else than kube-apiserver can, the other:
+/// - A request for a Project by its name has no namespace in vanilla Kubernetes, so RBAC could allow it only for all
+///   Projects at once; it is decided in the namespace of that name.
+/// - A review of access that may be about oneself, which everybody may ask for. Our server decides what it is.
 pub(crate) fn write_authorization_config(paths: &Paths) -> Result<()> {
-    let conditions = [
-        "has(request.resourceAttributes)",
-        "has(request.resourceAttributes.group) && request.resourceAttributes.group == 'project.openshift.io'",
-        "has(request.resourceAttributes.resource) && request.resourceAttributes.resource == 'projects'",
-        "has(request.resourceAttributes.name) && request.resourceAttributes.name != ''",
-        "!has(request.resourceAttributes.namespace) || request.resourceAttributes.namespace == ''",
-    ];
+    let scoped =
+        format!("has(request.extra) && '{SCOPES}' in request.extra && size(request.extra['{SCOPES}']) > 0");
+    let resource = "has(request.resourceAttributes)";
+    let is = |field: &str, value: &str| {
+        format!("has(request.resourceAttributes.{field}) && request.resourceAttributes.{field} == '{value}'")
+    };
+    let is_set = |field: &str| {
+        format!("has(request.resourceAttributes.{field}) && request.resourceAttributes.{field} != ''")
+    };
+    let project = all(&[
+        is("group", "project.openshift.io"),
+        is("resource", "projects"),
+        is_set("name"),
+        format!("!({})", is_set("namespace")),
+    ]);
+    let review = all(&[
+        is("group", "authorization.openshift.io"),
+        is("version", "v1"),
+        format!(
+            "({}) || ({})",
+            is("resource", "subjectaccessreviews"),
+            is("resource", "localsubjectaccessreviews")
+        ),
+        is("verb", "create"),
+    ]);
     // Every condition is evaluated on its own, also for a request without resource attributes: one expression, then.
-    let expression = conditions.map(|condition| format!("({condition})")).join(" && ");
+    let stand_in = format!("{resource} && (({project}) || ({review}))");
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "AuthorizationConfiguration",
         "authorizers": [
-            {
-                "type": "Webhook",
-                "name": "projects",
-                "webhook": {
-                    "connectionInfo": {
-                        "type": "KubeConfigFile",
-                        "kubeConfigFile": paths.kubeconfig("authorization-webhook").to_string_lossy(),
-                    },
-                    "subjectAccessReviewVersion": "v1",
-                    "matchConditionSubjectAccessReviewVersion": "v1",
-                    "timeout": "3s",
-                    "failurePolicy": "NoOpinion",
-                    "authorizedTTL": "1s",
-                    "unauthorizedTTL": "1s",
-                    "matchConditions": [{"expression": expression}],
-                },
-            },
+            webhook("scopes", &paths.kubeconfig(SCOPES_WEBHOOK.0), "Deny", &scoped),
+            webhook("projects", &paths.kubeconfig(PROJECTS_WEBHOOK.0), "NoOpinion", &stand_in),
             {"type": "Node", "name": "node"},
             {"type": "RBAC", "name": "rbac"},
         ],
     });
     write_if_changed(&paths.config(AUTHORIZATION), yaml::emit(&config).as_bytes(), 0o600)
+}
+
+fn all(conditions: &[String]) -> String {
+    conditions.iter().map(|condition| format!("({condition})")).collect::<Vec<_>>().join(" && ")
+}
+
+fn webhook(name: &str, kubeconfig: &Path, failure_policy: &str, expression: &str) -> Value {
+    json!({
+        "type": "Webhook",
+        "name": name,
+        "webhook": {
+            "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": kubeconfig.to_string_lossy()},
+            "subjectAccessReviewVersion": "v1",
+            "matchConditionSubjectAccessReviewVersion": "v1",
+            "timeout": "3s",
+            "failurePolicy": failure_policy,
+            "authorizedTTL": "1s",
+            "unauthorizedTTL": "1s",
+            "matchConditions": [{"expression": expression}],
+        },
+    })
 }

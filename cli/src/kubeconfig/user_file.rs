@@ -38,19 +38,24 @@ pub(crate) fn default_path() -> Option<PathBuf> {
         .or_else(|| Some(std::env::home_dir()?.join(".kube/config")))
 }
 
-/// Puts our entry in and makes it current. `before` is what the last merge said.
-pub(crate) async fn merge(path: &Path, access: &Access, before: Option<&Merged>) -> Result<Merged> {
+/// Puts our cluster in, and a user and a context called `name`, and makes that current. `before` is what the last merge said.
+pub(crate) async fn merge(
+    path: &Path,
+    name: &str,
+    access: &Access,
+    before: Option<&Merged>,
+) -> Result<Merged> {
     let file = Locked::open(path).await?;
     let mut merged = Merged { path: path.to_owned(), previous_context: None, created: file.config.is_none() };
     let mut config = file.config.clone().unwrap_or_else(|| json!({"apiVersion": "v1", "kind": "Config"}));
-    merged.previous_context = insert(&mut config, access).map_err(|what| unusable(path, what))?;
+    merged.previous_context = insert(&mut config, name, access).map_err(|what| unusable(path, what))?;
     if let Some(before) = before.filter(|before| before.path == path) {
         merged.created = before.created;
-        if merged.previous_context.as_deref() == Some(NAME) {
+        if merged.previous_context.as_deref().is_some_and(is_ours) {
             merged.previous_context.clone_from(&before.previous_context);
         }
     }
-    merged.previous_context = merged.previous_context.filter(|name| name != NAME && !name.is_empty());
+    merged.previous_context = merged.previous_context.filter(|name| !is_ours(name) && !name.is_empty());
     file.replace(&config)?;
     Ok(merged)
 }
@@ -86,31 +91,36 @@ fn unusable(path: &Path, what: impl std::fmt::Display) -> Failure {
 /// The lists of a kubeconfig, and what the content of their entries is called.
 const LISTS: [(&str, &str); 3] = [("clusters", "cluster"), ("users", "user"), ("contexts", "context")];
 
+/// Whether an entry is one of ours: the administrator's, or that of a login, `picoshift/USER`.
+fn is_ours(name: &str) -> bool {
+    name.strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Puts our entries in; returns the context that was current.
-fn insert(config: &mut Value, access: &Access) -> Result<Option<String>, String> {
+fn insert(config: &mut Value, name: &str, access: &Access) -> Result<Option<String>, String> {
     let config = config.as_object_mut().ok_or("it is no map")?;
     for (list, content_key) in LISTS {
-        let content = match list {
-            "clusters" => access.cluster.clone(),
-            "users" => access.user.clone(),
-            _ => json!({"cluster": NAME, "user": NAME}),
+        let (name, content) = match list {
+            "clusters" => (NAME, access.cluster.clone()),
+            "users" => (name, access.user.clone()),
+            _ => (name, json!({"cluster": NAME, "user": name})),
         };
         let entries = config.entry(list).or_insert(Value::Null);
         if entries.is_null() {
             *entries = json!([]);
         }
         let entries = entries.as_array_mut().ok_or_else(|| format!("{list} is no list"))?;
-        match entries.iter_mut().find(|entry| entry["name"] == NAME) {
+        match entries.iter_mut().find(|entry| entry["name"] == name) {
             // A namespace that the user set in our context stays.
             Some(entry) if list == "contexts" && entry[content_key].is_object() => {
                 entry[content_key]["cluster"] = json!(NAME);
-                entry[content_key]["user"] = json!(NAME);
+                entry[content_key]["user"] = json!(name);
             }
-            Some(entry) => *entry = json!({"name": NAME, content_key: content}),
-            None => entries.push(json!({"name": NAME, content_key: content})),
+            Some(entry) => *entry = json!({"name": name, content_key: content}),
+            None => entries.push(json!({"name": name, content_key: content})),
         }
     }
-    let previous = config.insert("current-context".to_owned(), json!(NAME));
+    let previous = config.insert("current-context".to_owned(), json!(name));
     Ok(previous.and_then(|name| name.as_str().map(str::to_owned)))
 }
 
@@ -128,10 +138,10 @@ fn take_out(config: &mut Value, cluster: &Value, previous: Option<&str>) -> bool
     }
     for (list, _) in LISTS {
         if let Some(entries) = config[list].as_array_mut() {
-            entries.retain(|entry| entry["name"] != NAME);
+            entries.retain(|entry| !entry["name"].as_str().is_some_and(is_ours));
         }
     }
-    if config["current-context"] == NAME {
+    if config["current-context"].as_str().is_some_and(is_ours) {
         let contexts = config["contexts"].as_array();
         let still_there =
             |name: &&str| contexts.is_some_and(|list| list.iter().any(|entry| entry["name"] == **name));

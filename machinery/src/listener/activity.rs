@@ -1,20 +1,15 @@
 //! Whether anything goes on on an HTTP/2 connection, so that one on which nothing does can be ended. A connection whose
 //! client never says a word after the TLS handshake counts as such.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Response;
-use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
 use tokio::time::timeout;
-
-use crate::body::Body;
 
 /// Counts the requests of a connection, from their headers to the end of their answers.
 #[derive(Clone)]
@@ -57,24 +52,25 @@ impl Drop for Request {
 
 impl Request {
     /// Goes on until the answer is sent or given up.
-    pub(super) fn until_sent(self, response: Response<Body>) -> Response<Body> {
-        response.map(|inner| Held { inner, _request: self }.boxed_unsync())
+    pub(super) fn until_sent<B>(self, response: Response<B>) -> Response<Held<B>> {
+        response.map(|inner| Held { inner, _request: self })
     }
 }
 
-struct Held {
-    inner: Body,
+/// The body of an answer, with its request.
+pub(super) struct Held<B> {
+    inner: B,
     _request: Request,
 }
 
-impl hyper::body::Body for Held {
-    type Data = Bytes;
-    type Error = Infallible;
+impl<B: hyper::body::Body + Unpin> hyper::body::Body for Held<B> {
+    type Data = B::Data;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         Pin::new(&mut self.inner).poll_frame(cx)
     }
 

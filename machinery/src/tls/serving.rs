@@ -1,21 +1,18 @@
-//! The server's own certificate, read from two files and read again when they change.
-//!
-//! [`ServingCertificate::keep_fresh`] looks at size and modification time of both files every few seconds (two `stat`
-//! calls) and a caller may ask at once, on SIGHUP. A pair that does not fit together, as seen in the middle of a
-//! replacement, is not taken: the old one serves on and the next look tries again.
+//! The server's own certificate, read from two files and read again when they change. A pair that does not fit together, as
+//! seen in the middle of a replacement, is not taken: the old one serves on.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::followed::Followed;
 
 /// Why a certificate cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -41,17 +38,9 @@ pub enum ServingError {
     Pair(#[from] rustls::Error),
 }
 
-/// What a file looked like when it was read.
-type Stamp = (u64, SystemTime);
-
 /// A serving certificate that follows its files.
 #[derive(Debug)]
-pub struct ServingCertificate {
-    certificate_file: PathBuf,
-    key_file: PathBuf,
-    current: ArcSwap<CertifiedKey>,
-    stamps: Mutex<Option<[Stamp; 2]>>,
-}
+pub struct ServingCertificate(Followed<CertifiedKey, ServingError>);
 
 impl ServingCertificate {
     /// Reads a certificate chain and its key.
@@ -62,10 +51,9 @@ impl ServingCertificate {
         certificate_file: impl Into<PathBuf>,
         key_file: impl Into<PathBuf>,
     ) -> Result<Arc<Self>, ServingError> {
-        let (certificate_file, key_file) = (certificate_file.into(), key_file.into());
-        let stamps = stamps(&certificate_file, &key_file);
-        let current = ArcSwap::from_pointee(read(&certificate_file, &key_file)?);
-        Ok(Arc::new(Self { certificate_file, key_file, current, stamps: Mutex::new(stamps) }))
+        let (certificate, key) = (certificate_file.into(), key_file.into());
+        let files = vec![certificate.clone(), key.clone()];
+        Ok(Arc::new(Self(Followed::new("serving certificate", files, move || read(&certificate, &key))?)))
     }
 
     /// Reads the files again if they changed; says whether another certificate is served now.
@@ -73,53 +61,34 @@ impl ServingCertificate {
     /// # Errors
     /// [`ServingError`]; the old certificate stays.
     pub fn reload_if_changed(&self) -> Result<bool, ServingError> {
-        let seen = stamps(&self.certificate_file, &self.key_file);
-        if seen.is_some() && *self.stamps.lock() == seen {
-            return Ok(false);
-        }
-        self.current.store(Arc::new(read(&self.certificate_file, &self.key_file)?));
-        *self.stamps.lock() = seen;
-        Ok(true)
+        self.0.reload_if_changed()
     }
 
     /// Looks at the files now, and says in the log what came of it: for SIGHUP.
     pub fn look(&self) {
-        match self.reload_if_changed() {
-            Ok(new) => tracing::info!(new, "serving certificate looked at"),
-            Err(error) => tracing::warn!(%error, "the serving certificate stays as it was"),
-        }
+        self.0.look();
     }
 
     /// Looks at the files every `period`, for ever.
     pub async fn keep_fresh(&self, period: Duration) {
-        loop {
-            tokio::time::sleep(period).await;
-            match self.reload_if_changed() {
-                Ok(true) => {
-                    tracing::info!(file = %self.certificate_file.display(), "new serving certificate");
-                }
-                Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "the serving certificate stays as it was"),
-            }
-        }
+        self.0.keep_fresh(period).await;
     }
 }
 
 impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.load_full())
+        Some(self.0.current())
     }
 }
 
-fn stamps(certificate: &Path, key: &Path) -> Option<[Stamp; 2]> {
-    let stamp = |path: &Path| {
-        let metadata = fs::metadata(path).ok()?;
-        Some((metadata.len(), metadata.modified().ok()?))
-    };
-    Some([stamp(certificate)?, stamp(key)?])
-}
-
-fn read(certificate_file: &Path, key_file: &Path) -> Result<CertifiedKey, ServingError> {
+/// Reads a chain and its key from PEM files.
+///
+/// # Errors
+/// [`ServingError`].
+pub fn read_pair(
+    certificate_file: &Path,
+    key_file: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ServingError> {
     let bytes =
         |path: &Path| fs::read(path).map_err(|source| ServingError::Read { path: path.to_owned(), source });
     let bad = |path: &Path, message: String| ServingError::Pem { path: path.to_owned(), message };
@@ -130,6 +99,11 @@ fn read(certificate_file: &Path, key_file: &Path) -> Result<CertifiedKey, Servin
         return Err(bad(certificate_file, "no certificate in it".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_slice(&bytes(key_file)?).map_err(|e| bad(key_file, e.to_string()))?;
+    Ok((chain, key))
+}
+
+fn read(certificate_file: &Path, key_file: &Path) -> Result<CertifiedKey, ServingError> {
+    let (chain, key) = read_pair(certificate_file, key_file)?;
     Ok(CertifiedKey::from_der(chain, key, &super::provider())?)
 }
 
@@ -150,16 +124,16 @@ mod tests {
         let first = write_pair(folder.path());
         let serving =
             ServingCertificate::load(folder.path().join("tls.crt"), folder.path().join("tls.key")).unwrap();
-        assert_eq!(serving.current.load().cert[0], first);
+        assert_eq!(serving.0.current().cert[0], first);
         assert!(!serving.reload_if_changed().unwrap());
 
         fs::write(folder.path().join("tls.key"), "half a key").unwrap();
         assert!(matches!(serving.reload_if_changed(), Err(ServingError::Pem { .. })));
-        assert_eq!(serving.current.load().cert[0], first);
+        assert_eq!(serving.0.current().cert[0], first);
 
         let second = write_pair(folder.path());
         assert!(serving.reload_if_changed().unwrap());
-        assert_eq!(serving.current.load().cert[0], second);
+        assert_eq!(serving.0.current().cert[0], second);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What "done" means, tried on a real control plane: one file per promise.
 
+mod authorization;
 mod bootstrap_roles;
 mod controllers;
 mod garbage_collector;
@@ -11,6 +12,7 @@ mod image_tags;
 mod kill_loop;
 mod kubectl;
 mod lifecycle;
+mod login_pages;
 mod network;
 mod oauth_login;
 mod oauth_server;
@@ -24,6 +26,7 @@ mod restart;
 mod route_hosts;
 mod route_status;
 mod routes;
+mod scopes;
 mod server_side_apply;
 mod single_names;
 mod strategic_patch;

@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::authn;
+use crate::authz::rbac::Rbac;
 
 /// Allows by rule `user verb resource namespace name`, `*` for any, and notes what was asked.
 #[derive(Default)]
@@ -41,7 +42,8 @@ struct World {
 
 fn world(rules: Rules) -> World {
     let (rules, metrics) = (Arc::new(rules), Arc::new(Metrics::new()));
-    let authorizer = CachedAuthorizer::new(Arc::clone(&rules) as _, Arc::clone(&metrics));
+    let scopes = Scopes::new(Arc::new(Rbac::new()));
+    let authorizer = CachedAuthorizer::new(Arc::clone(&rules) as _, scopes, Arc::clone(&metrics));
     World { rules, authorizer, metrics }
 }
 
@@ -97,7 +99,7 @@ async fn projects_and_scoped_users_are_asked_by_name() {
     world.get(&user("jane"), "/apis/project.openshift.io/v1/projects/p").await.unwrap();
     assert_eq!(world.asked(), ["jane get projects p p"]);
     let mut scoped = UserInfo { name: "jane".to_owned(), ..UserInfo::default() };
-    scoped.extra.insert("scopes.authorization.openshift.io".to_owned(), vec!["user:info".to_owned()]);
+    scoped.extra.insert("scopes.authorization.openshift.io".to_owned(), vec!["user:full".to_owned()]);
     world.get(&Identity::new(scoped, authn::Method::FrontProxy), &route("a")).await.unwrap();
     assert_eq!(world.asked(), ["jane get routes ns a"]);
 }
@@ -177,4 +179,21 @@ async fn long_questions_take_no_memory() {
     }
     assert_eq!(world.asked().len(), 3, "the long one twice");
     assert_eq!(world.authorizer.answers.kept.len(), 1);
+}
+
+#[tokio::test]
+async fn what_scopes_prevent_is_asked_of_nobody_and_masters_are_held_to_it() {
+    let world = world(Rules { rules: vec![["*"; 5]], ..Rules::default() });
+    let mut jane =
+        UserInfo { name: "jane".to_owned(), groups: vec![MASTERS.to_owned()], ..UserInfo::default() };
+    jane.extra.insert("scopes.authorization.openshift.io".to_owned(), vec!["user:info".to_owned()]);
+    let reason = "scopes [user:info] prevent this action".to_owned();
+    let denied = Ok(Decision::Deny { reason });
+    let identity = Identity::new(jane.clone(), authn::Method::FrontProxy);
+    assert_eq!(world.get(&identity, &route("a")).await, denied);
+    let attributes = Attributes { verb: "list".into(), resource: "routes".into(), ..Attributes::default() };
+    assert_eq!(world.authorizer.authorize(&jane, &attributes).await, denied);
+    assert_eq!(world.authorizer.authorize_afresh(Arc::new(jane), attributes).await, denied);
+    assert!(world.asked().is_empty());
+    assert_eq!(world.get(&identity, "/apis").await, Ok(Decision::Allow));
 }

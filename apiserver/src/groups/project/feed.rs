@@ -1,4 +1,4 @@
-//! Feeds the index: one task per collection that lists it, follows it by a watch, and lists again when it has to.
+//! Feeds the index, and who keeps RBAC whole: one task per collection that lists it, follows it by a watch, and lists again when it has to.
 //!
 //! Done here and not by kube's `watcher`, because the index needs the revisions of lists and bookmarks: they move its
 //! clock where no object does, so that revisions never fall behind what clients were given before a restart.
@@ -18,8 +18,8 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use self::documents::{BindingDoc, Document, RoleDoc};
-use super::visibility::Source;
-use super::visibility::Visibility;
+use super::visibility::{Source, Visibility};
+use crate::authz::rbac::Rbac;
 use crate::store::Revision;
 
 /// Objects per page of a list.
@@ -32,16 +32,24 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// Starts the feed; it ends when the set is dropped.
-pub(crate) fn start(client: &Client, visibility: &Arc<Visibility>) -> JoinSet<()> {
+pub(crate) fn start(client: &Client, visibility: &Arc<Visibility>, rbac: &Arc<Rbac>) -> JoinSet<()> {
+    let fed = Fed { visibility: Arc::clone(visibility), rbac: Arc::clone(rbac) };
     let mut tasks = JoinSet::new();
-    tasks.spawn(follow::<Object>(client.clone(), visibility.clone(), Source::Namespaces));
+    tasks.spawn(follow::<Object>(client.clone(), fed.clone(), Source::Namespaces));
     for source in [Source::Roles, Source::ClusterRoles] {
-        tasks.spawn(follow::<RoleDoc>(client.clone(), visibility.clone(), source));
+        tasks.spawn(follow::<RoleDoc>(client.clone(), fed.clone(), source));
     }
     for source in [Source::RoleBindings, Source::ClusterRoleBindings] {
-        tasks.spawn(follow::<BindingDoc>(client.clone(), visibility.clone(), source));
+        tasks.spawn(follow::<BindingDoc>(client.clone(), fed.clone(), source));
     }
     tasks
+}
+
+/// Who is told. RBAC first: who is woken by the index finds it.
+#[derive(Clone)]
+struct Fed {
+    visibility: Arc<Visibility>,
+    rbac: Arc<Rbac>,
 }
 
 fn path(source: Source) -> &'static str {
@@ -68,14 +76,14 @@ enum Break {
     NoRevision,
 }
 
-async fn follow<D: Document>(client: Client, visibility: Arc<Visibility>, source: Source) {
+async fn follow<D: Document>(client: Client, fed: Fed, source: Source) {
     let mut retry = RETRY_MIN;
     let mut from: Option<Revision> = None;
     loop {
         let step = match from {
-            None => list::<D>(&client, &visibility, source).await.map(|revision| from = Some(revision)),
+            None => list::<D>(&client, &fed, source).await.map(|revision| from = Some(revision)),
             Some(revision) => {
-                let ended = watch::<D>(&client, &visibility, source, revision, &mut from).await;
+                let ended = watch::<D>(&client, &fed, source, revision, &mut from).await;
                 // However fast kube-apiserver ends its watches.
                 tokio::time::sleep(RETRY_MIN).await;
                 ended
@@ -110,11 +118,7 @@ struct ListMeta {
     continue_token: String,
 }
 
-async fn list<D: Document>(
-    client: &Client,
-    visibility: &Visibility,
-    source: Source,
-) -> Result<Revision, Break> {
+async fn list<D: Document>(client: &Client, fed: &Fed, source: Source) -> Result<Revision, Break> {
     let mut parts = Vec::new();
     let mut token = String::new();
     loop {
@@ -127,7 +131,8 @@ async fn list<D: Document>(
         if page.metadata.continue_token.is_empty() {
             let revision = page.metadata.resource_version.parse().map_err(|_| Break::NoRevision)?;
             tracing::debug!(path = path(source), revision, objects = parts.len(), "listed");
-            visibility.change(|index| D::reset(index, source, parts, revision));
+            D::note_all(&fed.rbac, source, &parts);
+            fed.visibility.change(|index| D::reset(index, source, parts, revision));
             return Ok(revision);
         }
         token = page.metadata.continue_token;
@@ -137,7 +142,7 @@ async fn list<D: Document>(
 /// Follows a watch until it ends; `from` moves with it.
 async fn watch<D: Document>(
     client: &Client,
-    visibility: &Visibility,
+    fed: &Fed,
     source: Source,
     revision: Revision,
     from: &mut Option<Revision>,
@@ -153,16 +158,18 @@ async fn watch<D: Document>(
         let reached = match event.map_err(broken)? {
             WatchEvent::Added(document) | WatchEvent::Modified(document) => {
                 document.part().map(|(part, revision)| {
-                    visibility.change(|index| D::set(index, source, part, revision));
+                    D::note(&fed.rbac, &part);
+                    fed.visibility.change(|index| D::set(index, source, part, revision));
                     revision
                 })
             }
             WatchEvent::Deleted(document) => document.part().map(|(part, revision)| {
-                visibility.change(|index| D::remove(index, source, part, revision));
+                D::note_gone(&fed.rbac, &part);
+                fed.visibility.change(|index| D::remove(index, source, part, revision));
                 revision
             }),
             WatchEvent::Bookmark(mark) => mark.metadata.resource_version.parse().ok().inspect(|revision| {
-                visibility.change(|index| index.progress(source, *revision));
+                fed.visibility.change(|index| index.progress(source, *revision));
             }),
             WatchEvent::Error(status) => return Err(broken(kube::Error::Api(status))),
         };

@@ -2,18 +2,14 @@
 //! Errors come back as kube-apiserver said them.
 
 use http::{Method, Request};
-use http_body_util::BodyExt;
 use kube::Client;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use picoshift_machinery::names::path_segment;
 use picoshift_machinery::{Object, Status};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::kube_api::{self, FIELD_MANAGER, delete_body};
 use crate::rest::DeleteOptions;
-use crate::rest::options::Propagation;
-
-/// The field manager of our writes; the name that OpenShift's server uses.
-const FIELD_MANAGER: &str = "openshift-apiserver";
 
 /// A thin client.
 #[derive(Clone)]
@@ -73,27 +69,10 @@ impl KubeApi {
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Object, Status> {
-        let mut request = Request::builder().method(method).uri(path).header("accept", "application/json");
-        if body.is_some() {
-            request = request.header("content-type", "application/json");
-        }
-        let request = request
-            .body(kube::client::Body::from(body.unwrap_or_default()))
-            .map_err(|e| Status::internal(format_args!("request to kube-apiserver: {e}")))?;
-        let failed = |e: &dyn std::fmt::Display| Status::internal(format_args!("kube-apiserver: {e}"));
-        let response = self.client.send(request).await.map_err(|e| failed(&e))?;
-        let code = response.status();
-        let bytes = response.into_body().collect().await.map_err(|e| failed(&e))?.to_bytes();
-        if code.is_success() {
-            return Object::from_slice(&bytes).map_err(|e| failed(&e));
-        }
-        Err(match serde_json::from_slice::<Status>(&bytes) {
-            Ok(mut status) if status.status == "Failure" => {
-                status.code = code.as_u16();
-                status
-            }
-            _ => Status::failure(code, "", String::from_utf8_lossy(&bytes).trim()),
-        })
+        let request = Request::builder().method(method).uri(path).body(body.unwrap_or_default());
+        let request =
+            request.map_err(|e| Status::internal(format_args!("request to kube-apiserver: {e}")))?;
+        kube_api::send(&self.client, request).await
     }
 }
 
@@ -105,54 +84,12 @@ fn namespace_path(name: &str) -> Result<String, Status> {
 }
 
 fn write_query(dry_run: bool) -> String {
-    let dry = if dry_run { "&dryRun=All" } else { "" };
-    format!("fieldManager={FIELD_MANAGER}{dry}")
-}
-
-fn delete_body(options: &DeleteOptions) -> Value {
-    let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-    if options.dry_run {
-        body["dryRun"] = json!(["All"]);
-    }
-    if let Some(seconds) = options.grace_period_seconds {
-        body["gracePeriodSeconds"] = seconds.into();
-    }
-    if let Some(uid) = &options.preconditions.uid {
-        body["preconditions"]["uid"] = uid.as_str().into();
-    }
-    if let Some(version) = &options.preconditions.resource_version {
-        body["preconditions"]["resourceVersion"] = version.as_str().into();
-    }
-    if let Some(propagation) = options.propagation {
-        body["propagationPolicy"] = match propagation {
-            Propagation::Background => "Background",
-            Propagation::Foreground => "Foreground",
-            Propagation::Orphan => "Orphan",
-        }
-        .into();
-    }
-    body
+    kube_api::write_query(FIELD_MANAGER, dry_run)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rest::Preconditions;
-
-    #[test]
-    fn delete_options_reach_the_namespace() {
-        let options = DeleteOptions {
-            dry_run: true,
-            preconditions: Preconditions { uid: Some("u".into()), resource_version: Some("7".into()) },
-            grace_period_seconds: Some(0),
-            propagation: Some(Propagation::Foreground),
-        };
-        assert_eq!(
-            delete_body(&options),
-            json!({"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"], "gracePeriodSeconds": 0,
-                "preconditions": {"uid": "u", "resourceVersion": "7"}, "propagationPolicy": "Foreground"})
-        );
-    }
 
     #[test]
     fn names_stay_one_path_segment() {

@@ -11,7 +11,7 @@ pub(super) const BOOTSTRAP_USER: &str = "kube:admin";
 const IDENTITY_FORM: &str = "must be in the format <providerName>:<providerUserName>";
 
 /// What is wrong with the name of a user. The flag is the registry's: a prefix of a name has the same rule.
-pub(super) fn user_name(name: &str, _prefix: bool) -> Vec<String> {
+pub(crate) fn user_name(name: &str, _prefix: bool) -> Vec<String> {
     let errors = path_segment(name);
     if !errors.is_empty() {
         return errors;
@@ -23,7 +23,7 @@ pub(super) fn user_name(name: &str, _prefix: bool) -> Vec<String> {
 }
 
 /// What is wrong with the name of a group: in particular, no group can be called `system:` anything.
-pub(super) fn group_name(name: &str, _prefix: bool) -> Vec<String> {
+pub(crate) fn group_name(name: &str, _prefix: bool) -> Vec<String> {
     let errors = provider_name(name);
     if errors.is_empty() { not_the_caller(name) } else { errors }
 }

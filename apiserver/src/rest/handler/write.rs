@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use http::{HeaderMap, Response, StatusCode, header};
 use hyper::body::Incoming;
 use picoshift_machinery::body::Body;
 use picoshift_machinery::{Object, Status};
 
 use super::{Call, Handler, text, user_agent};
+use crate::authz::Authorizer;
 use crate::decode::{self, MAX_BODY};
 use crate::owner_references::{self, Stage};
 use crate::rest::apply::{self, Application};
@@ -17,7 +19,7 @@ use crate::rest::query::{self, Listing, WriteKind};
 use crate::rest::respond;
 use crate::rest::storage::{Deleted, Updated, Updater};
 use crate::rest::strategic_patch;
-use crate::rest::{DeleteOptions, GetOptions, WriteOptions};
+use crate::rest::{DeleteOptions, GetOptions, RequestContext, WriteOptions};
 use crate::schema::FieldValidation;
 
 impl Handler {
@@ -40,7 +42,8 @@ impl Handler {
         owner_references::dedup(call.cx, &mut object, Stage::Sent);
         let tracker = self.tracker(call, parameters.field_manager);
         let options = WriteOptions { tracker, ..parameters.options };
-        self.write(call, &Replacement(object), options).await
+        let put = Put { object: Replacement(object), cx: call.cx, authorizer: &*self.authorizer };
+        self.write(call, &put, options).await
     }
 
     async fn apply(&self, call: &Call<'_>, body: Incoming) -> Result<Response<Body>, Status> {
@@ -182,6 +185,32 @@ impl Handler {
             manager
         };
         Some(Tracker::new(Arc::clone(fields), manager))
+    }
+}
+
+/// A whole object, and who puts it there: some kinds are created by it.
+struct Put<'a> {
+    object: Replacement,
+    cx: &'a RequestContext,
+    authorizer: &'a dyn Authorizer,
+}
+
+#[async_trait]
+impl Updater for Put<'_> {
+    fn update(&self, current: &Object) -> Result<Object, Status> {
+        self.object.update(current)
+    }
+
+    async fn permit_creation(&self) -> Result<(), Status> {
+        apply::permit_creation(self.cx, self.authorizer).await
+    }
+
+    fn retries(&self) -> bool {
+        self.object.retries()
+    }
+
+    fn replaces(&self) -> bool {
+        self.object.replaces()
     }
 }
 

@@ -40,15 +40,34 @@ fn value(path: &Path) -> Value {
 }
 
 #[tokio::test]
+async fn a_login_makes_a_context_that_goes_with_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config");
+    fs::write(&path, OTHER).unwrap();
+    let before = read(&path).unwrap().unwrap();
+    let merged = merge(&path, NAME, &access("A"), None).await.unwrap();
+    let login = Access { user: json!({"token": "sha256~t"}), ..access("A") };
+    let merged = merge(&path, "picoshift/user1", &login, Some(&merged)).await.unwrap();
+    let config = read(&path).unwrap().unwrap();
+    assert_eq!(config["current-context"], "picoshift/user1");
+    let context =
+        config["contexts"].as_array().unwrap().iter().find(|entry| entry["name"] == "picoshift/user1");
+    assert_eq!(context.unwrap()["context"], json!({"cluster": "picoshift", "user": "picoshift/user1"}));
+    assert_eq!(merged.previous_context.as_deref(), before["current-context"].as_str());
+    assert!(remove(&merged, &login.cluster).await.unwrap());
+    assert_eq!(read(&path).unwrap().unwrap(), before);
+}
+
+#[tokio::test]
 async fn another_file_is_as_before_after_down() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("config");
     fs::write(&path, OTHER).unwrap();
     let before = value(&path);
-    let merged = merge(&path, &access("A"), None).await.unwrap();
+    let merged = merge(&path, NAME, &access("A"), None).await.unwrap();
     assert_eq!(value(&path)["current-context"], "picoshift");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let again = merge(&path, &access("A"), Some(&merged)).await.unwrap();
+    let again = merge(&path, NAME, &access("A"), Some(&merged)).await.unwrap();
     assert_eq!(again, merged);
     assert!(remove(&again, &access("A").cluster).await.unwrap());
     assert_eq!(value(&path), before);
@@ -60,8 +79,8 @@ async fn another_file_is_as_before_after_down() {
 async fn a_file_that_was_not_there_goes_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("new/config");
-    let merged = merge(&path, &access("A"), None).await.unwrap();
-    let again = merge(&path, &access("A"), Some(&merged)).await.unwrap();
+    let merged = merge(&path, NAME, &access("A"), None).await.unwrap();
+    let again = merge(&path, NAME, &access("A"), Some(&merged)).await.unwrap();
     assert!(remove(&again, &access("A").cluster).await.unwrap());
     assert!(!path.exists());
 }
@@ -72,7 +91,7 @@ async fn an_unparsable_file_is_left_alone() {
     let path = dir.path().join("config");
     for text in ["clusters: [", "- a\n- b\n", "clusters: 3\n", "a: 1\n---\nb: 2\n", "just words\n"] {
         fs::write(&path, text).unwrap();
-        let err = merge(&path, &access("A"), None).await.unwrap_err();
+        let err = merge(&path, NAME, &access("A"), None).await.unwrap_err();
         assert!(err.downcast_ref::<Failure>().is_some(), "{err:#}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
@@ -82,8 +101,8 @@ async fn an_unparsable_file_is_left_alone() {
 async fn the_entry_of_another_control_plane_stays() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("config");
-    let first = merge(&path, &access("A"), None).await.unwrap();
-    merge(&path, &access("B"), None).await.unwrap();
+    let first = merge(&path, NAME, &access("A"), None).await.unwrap();
+    merge(&path, NAME, &access("B"), None).await.unwrap();
     assert!(!remove(&first, &access("A").cluster).await.unwrap());
     assert_eq!(value(&path)["current-context"], "picoshift");
 }
@@ -93,13 +112,13 @@ async fn the_users_choices_meanwhile_stay() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("config");
     fs::write(&path, OTHER).unwrap();
-    let merged = merge(&path, &access("A"), None).await.unwrap();
+    let merged = merge(&path, NAME, &access("A"), None).await.unwrap();
     let mut config = value(&path);
     config["contexts"][1]["context"]["namespace"] = json!("mine");
     config["contexts"].as_array_mut().unwrap().push(json!({"name": "third", "context": {}}));
     config["current-context"] = json!("third");
     fs::write(&path, yaml::emit(&config)).unwrap();
-    let merged = merge(&path, &access("A"), Some(&merged)).await.unwrap();
+    let merged = merge(&path, NAME, &access("A"), Some(&merged)).await.unwrap();
     assert_eq!(value(&path)["contexts"][1]["context"]["namespace"], "mine");
     remove(&merged, &access("A").cluster).await.unwrap();
     assert_eq!(value(&path)["current-context"], "third");
@@ -111,7 +130,7 @@ async fn a_symbolic_link_stays_one() {
     let (link, target) = (dir.path().join("config"), dir.path().join("real"));
     fs::write(&target, OTHER).unwrap();
     std::os::unix::fs::symlink("real", &link).unwrap();
-    merge(&link, &access("A"), None).await.unwrap();
+    merge(&link, NAME, &access("A"), None).await.unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(value(&target)["current-context"], "picoshift");
 }
@@ -121,7 +140,7 @@ async fn another_programs_lock_is_respected() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("config");
     fs::write(dir.path().join("config.lock"), "").unwrap();
-    let err = merge(&path, &access("A"), None).await.unwrap_err();
+    let err = merge(&path, NAME, &access("A"), None).await.unwrap_err();
     assert!(err.to_string().contains("config.lock"));
     assert!(dir.path().join("config.lock").exists() && !path.exists());
 }
@@ -145,7 +164,7 @@ proptest! {
             "clusters": clusters, "users": users, "contexts": contexts, "current-context": contexts[0]["name"],
         });
         let mut config = before.clone();
-        let previous = insert(&mut config, &access("A")).unwrap();
+        let previous = insert(&mut config, NAME, &access("A")).unwrap();
         let mut config: Value = serde_saphyr::from_str(&yaml::emit(&config)).unwrap();
         prop_assert!(take_out(&mut config, &access("A").cluster, previous.as_deref()));
         prop_assert_eq!(config, before);

@@ -9,6 +9,7 @@ mod cpu;
 mod crd;
 mod durable;
 mod fixtures;
+mod front_door;
 mod image_streams;
 mod load;
 mod measure;
@@ -39,6 +40,9 @@ async fn main() -> anyhow::Result<()> {
     let wanted = std::env::var("BENCH_CASES").unwrap_or_default();
     eprintln!("starting a control plane");
     let plane = ControlPlane::exclusive().await?;
+    if is_wanted(front_door::CASE, &wanted) {
+        front_door::run(&plane, Duration::from_secs_f64(seconds)).await?;
+    }
     let mut records = Vec::new();
     if memory::AT_REST.contains(&wanted) {
         records.push(memory::at_rest(&plane).await?);

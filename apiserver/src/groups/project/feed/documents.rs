@@ -6,10 +6,10 @@ use picoshift_machinery::Object;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::authz::rbac::{Rbac, RoleBinding, RoleRef, Rule, SubjectDoc};
 use crate::groups::project::render;
 use crate::groups::project::visibility::index::{Binding, Index, Key, Source};
-use crate::groups::project::visibility::rules::{Access, RuleDoc};
-use crate::groups::project::visibility::subjects::SubjectDoc;
+use crate::groups::project::visibility::rules::Access;
 use crate::rest::Item;
 use crate::store::Revision;
 
@@ -19,6 +19,18 @@ pub(super) trait Document: DeserializeOwned + Clone + Send + 'static {
     type Part: Send;
     /// Takes that part, with the object's revision.
     fn part(self) -> Option<(Self::Part, Revision)>;
+    /// The object is there, for who keeps RBAC whole.
+    fn note(rbac: &Rbac, part: &Self::Part) {
+        let _ = (rbac, part);
+    }
+    /// The object is gone, for the same.
+    fn note_gone(rbac: &Rbac, part: &Self::Part) {
+        let _ = (rbac, part);
+    }
+    /// These are all objects, for the same.
+    fn note_all(rbac: &Rbac, source: Source, parts: &[Self::Part]) {
+        let _ = (rbac, source, parts);
+    }
     /// The object is there.
     fn set(index: &mut Index, source: Source, part: Self::Part, revision: Revision);
     /// The object is gone.
@@ -81,27 +93,50 @@ impl Meta {
 pub(super) struct RoleDoc {
     metadata: Meta,
     #[serde(default)]
-    rules: Option<Vec<RuleDoc>>,
+    rules: Option<Vec<Rule>>,
+}
+
+/// What is kept of a role.
+pub(super) struct Role {
+    key: Key,
+    access: Access,
+    rules: Arc<[Rule]>,
 }
 
 impl Document for RoleDoc {
-    type Part = (Key, Access);
+    type Part = Role;
 
-    fn part(self) -> Option<(Self::Part, Revision)> {
-        let access = Access::of(self.rules.as_deref().unwrap_or_default());
-        Some(((self.metadata.key(), access), self.metadata.revision()?))
+    fn part(self) -> Option<(Role, Revision)> {
+        let rules: Arc<[Rule]> = self.rules.unwrap_or_default().into();
+        let role = Role { key: self.metadata.key(), access: Access::of(&rules), rules };
+        Some((role, self.metadata.revision()?))
     }
 
-    fn set(index: &mut Index, source: Source, (key, access): Self::Part, revision: Revision) {
-        index.set_role(source, key, access, revision);
+    fn note(rbac: &Rbac, Role { key, rules, .. }: &Role) {
+        rbac.set_role(&key.namespace, &key.name, Some(Arc::clone(rules)));
     }
 
-    fn remove(index: &mut Index, source: Source, (key, _): Self::Part, revision: Revision) {
-        index.set_role(source, key, Access::default(), revision);
+    fn note_gone(rbac: &Rbac, Role { key, .. }: &Role) {
+        rbac.set_role(&key.namespace, &key.name, None);
     }
 
-    fn reset(index: &mut Index, source: Source, parts: Vec<Self::Part>, revision: Revision) {
-        index.reset_roles(source, parts, revision);
+    fn note_all(rbac: &Rbac, source: Source, roles: &[Role]) {
+        let all = roles.iter().map(|Role { key, rules, .. }| (&key.namespace, &key.name, rules));
+        let all = all.map(|(namespace, name, rules)| (namespace.clone(), name.clone(), Arc::clone(rules)));
+        rbac.reset_roles(source == Source::ClusterRoles, all);
+    }
+
+    fn set(index: &mut Index, source: Source, role: Role, revision: Revision) {
+        index.set_role(source, role.key, role.access, revision);
+    }
+
+    fn remove(index: &mut Index, source: Source, role: Role, revision: Revision) {
+        index.set_role(source, role.key, Access::default(), revision);
+    }
+
+    fn reset(index: &mut Index, source: Source, roles: Vec<Role>, revision: Revision) {
+        let roles = roles.into_iter().map(|role| (role.key, role.access)).collect();
+        index.reset_roles(source, roles, revision);
     }
 }
 
@@ -115,38 +150,59 @@ pub(super) struct BindingDoc {
     subjects: Option<Vec<SubjectDoc>>,
 }
 
-#[derive(Clone, Deserialize)]
-struct RoleRef {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    name: String,
+/// What is kept of a binding.
+pub(super) struct Bound {
+    key: Key,
+    binding: Binding,
+    whole: Arc<RoleBinding>,
 }
 
 impl Document for BindingDoc {
-    type Part = (Key, Binding);
+    type Part = Bound;
 
-    fn part(self) -> Option<(Self::Part, Revision)> {
+    fn part(self) -> Option<(Bound, Revision)> {
+        let revision = self.metadata.revision()?;
         let namespace = &self.metadata.namespace;
-        let subjects = self.subjects.iter().flatten().filter_map(|s| s.subject(namespace)).collect();
+        let subjects = self.subjects.unwrap_or_default();
         let role = match self.role_ref.kind.as_str() {
             "ClusterRole" => Key::new("", &self.role_ref.name),
             // A ClusterRoleBinding to a Role is refused by kube-apiserver; here it finds no role.
             _ => Key::new(if namespace.is_empty() { "." } else { namespace }, &self.role_ref.name),
         };
-        Some(((self.metadata.key(), Binding { role, subjects }), self.metadata.revision()?))
+        let seen = subjects.iter().filter_map(|s| s.subject(namespace)).collect();
+        let bound = Bound {
+            key: self.metadata.key(),
+            binding: Binding { role, subjects: seen },
+            whole: Arc::new(RoleBinding { role: self.role_ref, subjects }),
+        };
+        Some((bound, revision))
     }
 
-    fn set(index: &mut Index, source: Source, (key, binding): Self::Part, revision: Revision) {
-        index.set_binding(source, &key, Some(binding), revision);
+    fn note(rbac: &Rbac, Bound { key, whole, .. }: &Bound) {
+        rbac.set_binding(&key.namespace, &key.name, Some(Arc::clone(whole)));
     }
 
-    fn remove(index: &mut Index, source: Source, (key, _): Self::Part, revision: Revision) {
-        index.set_binding(source, &key, None, revision);
+    fn note_gone(rbac: &Rbac, Bound { key, .. }: &Bound) {
+        rbac.set_binding(&key.namespace, &key.name, None);
     }
 
-    fn reset(index: &mut Index, source: Source, parts: Vec<Self::Part>, revision: Revision) {
-        index.reset_bindings(source, parts, revision);
+    fn note_all(rbac: &Rbac, source: Source, bindings: &[Bound]) {
+        let all = bindings.iter().map(|Bound { key, whole, .. }| (&key.namespace, &key.name, whole));
+        let all = all.map(|(namespace, name, whole)| (namespace.clone(), name.clone(), Arc::clone(whole)));
+        rbac.reset_bindings(source == Source::ClusterRoleBindings, all);
+    }
+
+    fn set(index: &mut Index, source: Source, bound: Bound, revision: Revision) {
+        index.set_binding(source, &bound.key, Some(bound.binding), revision);
+    }
+
+    fn remove(index: &mut Index, source: Source, bound: Bound, revision: Revision) {
+        index.set_binding(source, &bound.key, None, revision);
+    }
+
+    fn reset(index: &mut Index, source: Source, bindings: Vec<Bound>, revision: Revision) {
+        let bindings = bindings.into_iter().map(|bound| (bound.key, bound.binding)).collect();
+        index.reset_bindings(source, bindings, revision);
     }
 }
 
@@ -168,9 +224,10 @@ mod tests {
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "r"},
                 "subjects": [{"kind": "ServiceAccount", "name": "s"}, {"kind": "Group", "name": "g", "apiGroup": "x"}]
             });
-            let ((key, binding), revision) = part::<BindingDoc>(doc).unwrap();
-            assert_eq!((key, revision), (Key::new(namespace, "b"), 7));
-            (binding.role, binding.subjects.len())
+            let (bound, revision) = part::<BindingDoc>(doc).unwrap();
+            assert_eq!((bound.key, revision), (Key::new(namespace, "b"), 7));
+            assert_eq!(bound.whole.subjects.len(), 2);
+            (bound.binding.role, bound.binding.subjects.len())
         };
         assert_eq!(of("a", "Role"), (Key::new("a", "r"), 2));
         assert_eq!(of("a", "ClusterRole"), (Key::new("", "r"), 2));
@@ -182,9 +239,9 @@ mod tests {
     fn nothing_is_needed_that_may_be_missing() {
         let meta = json!({"name": "x", "resourceVersion": "7"});
         let role = part::<RoleDoc>(json!({"metadata": meta, "rules": null})).unwrap();
-        assert!(role.0.1.is_empty());
+        assert!(role.0.access.is_empty() && role.0.rules.is_empty());
         let bare = part::<BindingDoc>(json!({"metadata": meta, "roleRef": {}})).unwrap();
-        assert!(bare.0.1.subjects.is_empty());
+        assert!(bare.0.binding.subjects.is_empty());
         assert!(part::<RoleDoc>(json!({"metadata": {"name": "x"}})).is_none());
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use picoshift_machinery::UserInfo;
+use picoshift_machinery::scope::{ALL_NAMESPACES, Scope};
 
 use super::index::{Index, Key};
 use super::rules::Names;
@@ -21,9 +22,9 @@ impl Index {
         let mut names = BTreeSet::new();
         for scope in scopes {
             match self.scope_namespace(scope) {
-                Some("*") => return Limit::None,
+                Some(namespace) if namespace == ALL_NAMESPACES => return Limit::None,
                 Some(namespace) => {
-                    names.insert(Box::from(namespace));
+                    names.insert(namespace.into_boxed_str());
                 }
                 None => {}
             }
@@ -31,16 +32,16 @@ impl Index {
         Limit::Only(names)
     }
 
-    fn scope_namespace<'a>(&self, scope: &'a str) -> Option<&'a str> {
-        if matches!(scope, "user:full" | "user:list-projects") {
-            return Some("*");
+    fn scope_namespace(&self, scope: &str) -> Option<String> {
+        match scope.parse() {
+            Ok(Scope::UserFull | Scope::UserListProjects) => Some(ALL_NAMESPACES.to_owned()),
+            Ok(Scope::Role(scope)) => {
+                let access = self.roles.get(&Key::new("", &scope.role))?;
+                let shows = if scope.escalating { access.names == Names::All } else { access.scoped };
+                shows.then_some(scope.namespace)
+            }
+            _ => None,
         }
-        let rest = scope.strip_prefix("role:")?;
-        let (rest, escalating) = rest.strip_suffix(":!").map_or((rest, false), |r| (r, true));
-        let (role, namespace) = rest.rsplit_once(':').filter(|(r, n)| !r.is_empty() && !n.is_empty())?;
-        let access = self.roles.get(&Key::new("", role))?;
-        let shows = if escalating { access.names == Names::All } else { access.scoped };
-        shows.then_some(namespace)
     }
 
     /// A project by name, whoever asks.

@@ -3,25 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde::Deserialize;
-
-/// A rule of a Role or ClusterRole.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RuleDoc {
-    /// Verbs; `*` is every verb.
-    #[serde(default)]
-    pub(crate) verbs: Option<Vec<String>>,
-    /// API groups; `*` is every group.
-    #[serde(default)]
-    pub(crate) api_groups: Option<Vec<String>>,
-    /// Resources; `*` is every resource.
-    #[serde(default)]
-    pub(crate) resources: Option<Vec<String>>,
-    /// Names that the rule is about; empty for all.
-    #[serde(default)]
-    pub(crate) resource_names: Option<Vec<String>>,
-}
+use crate::authz::rbac::Rule;
 
 /// A set of namespace names that may be all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,15 +43,15 @@ pub(crate) struct Access {
 impl Access {
     /// Reads a role's rules.
     #[must_use]
-    pub(crate) fn of(rules: &[RuleDoc]) -> Self {
+    pub(crate) fn of(rules: &[Rule]) -> Self {
         let mut some = BTreeSet::new();
         let mut all = false;
         let mut scoped = false;
         for rule in rules.iter().filter(|r| r.gets_namespaces()) {
-            match rule.resource_names.as_deref().unwrap_or_default() {
+            match rule.resource_names.as_slice() {
                 [] => {
                     all = true;
-                    scoped |= !rule.has_wildcard();
+                    scoped |= !rule.is_unbounded();
                 }
                 names => some.extend(names.iter().map(|n| Arc::from(n.as_str()))),
             }
@@ -84,18 +66,14 @@ impl Access {
     }
 }
 
-impl RuleDoc {
+impl Rule {
     fn gets_namespaces(&self) -> bool {
-        has(self.verbs.as_ref(), &["get", "*"])
-            && has(self.api_groups.as_ref(), &["", "*"])
-            && has(self.resources.as_ref(), &["namespaces", "*"])
-    }
-
-    fn has_wildcard(&self) -> bool {
-        [&self.verbs, &self.api_groups, &self.resources].into_iter().any(|list| has(list.as_ref(), &["*"]))
+        has(&self.verbs, &["get", "*"])
+            && has(&self.api_groups, &["", "*"])
+            && has(&self.resources, &["namespaces", "*"])
     }
 }
 
-fn has(list: Option<&Vec<String>>, any: &[&str]) -> bool {
-    list.is_some_and(|list| list.iter().any(|v| any.contains(&v.as_str())))
+fn has(list: &[String], any: &[&str]) -> bool {
+    list.iter().any(|text| any.contains(&text.as_str()))
 }

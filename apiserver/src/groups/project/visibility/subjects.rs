@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use picoshift_machinery::UserInfo;
 use picoshift_machinery::user_info::MASTERS;
-use serde::Deserialize;
 
 use crate::authn::memberships::has_groups;
+use crate::authz::rbac::SubjectDoc;
 
 /// Whom a binding names. A service account is the user of its name, as RBAC sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,20 +16,6 @@ pub(crate) enum Subject {
     User(Arc<str>),
     /// A group by name.
     Group(Arc<str>),
-}
-
-/// `subjects[]` of a binding, as far as it matters.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct SubjectDoc {
-    /// `User`, `Group` or `ServiceAccount`.
-    #[serde(default)]
-    pub(crate) kind: String,
-    /// The name.
-    #[serde(default)]
-    pub(crate) name: String,
-    /// Namespace of a service account.
-    #[serde(default)]
-    pub(crate) namespace: String,
 }
 
 impl SubjectDoc {

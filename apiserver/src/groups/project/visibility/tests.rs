@@ -11,9 +11,10 @@ use serde_json::json;
 
 use super::index::{Binding, Index, Key, Source};
 use super::log::TooOld;
-use super::rules::{Access, RuleDoc};
+use super::rules::Access;
 use super::selection::Selection;
-use super::subjects::{Limit, SubjectDoc, Viewer};
+use super::subjects::{Limit, Viewer};
+use crate::authz::rbac::{Rule, SubjectDoc};
 use crate::groups::project::render;
 use crate::rest::{Item, ListOptions, WatchEvent};
 use crate::store::Revision;
@@ -39,14 +40,8 @@ pub(super) fn viewer(name: &str, groups: &[&str]) -> Viewer {
     Viewer::new(&user(name, groups), None, Limit::None)
 }
 
-pub(super) fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> RuleDoc {
-    let list = |l: &[&str]| Some(l.iter().map(|s| (*s).to_owned()).collect());
-    RuleDoc {
-        verbs: list(verbs),
-        api_groups: list(groups),
-        resources: list(resources),
-        resource_names: list(names),
-    }
+pub(super) fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> Rule {
+    Rule::of_resources(verbs, groups, resources, names)
 }
 
 pub(super) fn binding(namespace: &str, role: Key, subjects: &[SubjectDoc]) -> Binding {
@@ -151,7 +146,7 @@ fn every_kind_of_subject_sees_what_is_bound_to_it() {
 
 #[test]
 fn rules_count_as_rbac_counts_them() {
-    let of = |rule: RuleDoc| Access::of(&[rule]);
+    let of = |rule: Rule| Access::of(&[rule]);
     for (verbs, groups, resources, all, scoped) in [
         (["get", "x"], ["", "y"], ["namespaces", "z"], true, true),
         (["*", "x"], ["", "y"], ["namespaces", "z"], true, false),
@@ -170,7 +165,7 @@ fn rules_count_as_rbac_counts_them() {
     }
     let named = of(rule(&["get"], &[""], &["namespaces"], &["a", "b"]));
     assert!(named.names.covers("a") && !named.names.covers("c") && !named.scoped);
-    assert!(of(RuleDoc::default()).is_empty());
+    assert!(of(Rule::default()).is_empty());
 }
 
 #[test]

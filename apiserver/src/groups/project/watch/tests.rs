@@ -10,10 +10,11 @@ use super::super::render;
 use super::super::visibility::Source;
 use super::super::visibility::index::Binding;
 use super::super::visibility::index::Key;
-use super::super::visibility::rules::{Access, RuleDoc};
+use super::super::visibility::rules::Access;
 use super::super::visibility::subjects::Subject;
 use super::*;
 use crate::authn::memberships::{Memberships, OAUTH};
+use crate::authz::rbac::Rule;
 use crate::rest::{Item, collector};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -138,7 +139,7 @@ async fn an_open_watch_sees_its_user_join_and_leave_a_group() {
     let visibility = synced();
     let role = Key::new("", "view");
     let rule = r#"{"verbs": ["get"], "apiGroups": [""], "resources": ["namespaces"]}"#;
-    let rule: RuleDoc = serde_json::from_str(rule).unwrap();
+    let rule: Rule = serde_json::from_str(rule).unwrap();
     let subjects = [Subject::Group("devs".into())].into();
     visibility.change(|index| index.set_role(Source::ClusterRoles, role.clone(), Access::of(&[rule]), 11));
     let binding = Binding { role, subjects };

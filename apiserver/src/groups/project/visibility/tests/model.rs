@@ -7,11 +7,12 @@ use proptest::prelude::*;
 
 use super::super::index::{Binding, Index, Key, Source};
 use super::super::log::Position;
-use super::super::rules::{Access, RuleDoc};
+use super::super::rules::Access;
 use super::super::selection::Selection;
-use super::super::subjects::{Limit, Subject, SubjectDoc, Viewer};
+use super::super::subjects::{Limit, Subject, Viewer};
 use super::{apply, binding, item, rule, state, subject, user};
 use crate::authn::memberships::{MembersChange, OAUTH};
+use crate::authz::rbac::{Rule, SubjectDoc};
 use crate::rest::ListOptions;
 use crate::store::Revision;
 
@@ -53,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn rules(choice: usize) -> Vec<RuleDoc> {
+fn rules(choice: usize) -> Vec<Rule> {
     match choice {
         0 => vec![],
         1 => vec![rule(&["get"], &[""], &["namespaces"], &[])],
@@ -94,7 +95,7 @@ const SOURCES: [Source; 5] = [
 #[derive(Clone, Debug, Default)]
 struct World {
     namespaces: BTreeMap<&'static str, (Revision, bool)>,
-    roles: BTreeMap<Key, Vec<RuleDoc>>,
+    roles: BTreeMap<Key, Vec<Rule>>,
     bindings: BTreeMap<Key, Binding>,
     /// Groups that Group objects give to alice.
     members: BTreeSet<&'static str>,
@@ -155,9 +156,9 @@ fn set<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, key: &K, value: Option<V>) {
     };
 }
 
-fn allows(rule: &RuleDoc, namespace: &str) -> bool {
-    let has = |list: &Option<Vec<String>>, word: &str| list.iter().flatten().any(|w| w == word || w == "*");
-    let names = rule.resource_names.as_deref().unwrap_or_default();
+fn allows(rule: &Rule, namespace: &str) -> bool {
+    let has = |list: &[String], word: &str| list.iter().any(|w| w == word || w == "*");
+    let names = &rule.resource_names;
     has(&rule.verbs, "get")
         && has(&rule.api_groups, "")
         && has(&rule.resources, "namespaces")
