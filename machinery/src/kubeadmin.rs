@@ -22,7 +22,8 @@ const BOOTSTRAP: SignedDuration = SignedDuration::from_hours(1);
 /// The user's uid while the Secret has this uid, resourceVersion and bcrypt hash.
 #[must_use]
 pub fn uid(secret_uid: &str, resource_version: &str, hash: &[u8]) -> String {
-    let sum = Sha512::new().chain_update(secret_uid).chain_update(resource_version).chain_update(hash).finalize();
+    let sum =
+        Sha512::new().chain_update(secret_uid).chain_update(resource_version).chain_update(hash).finalize();
     URL_SAFE_NO_PAD.encode(sum)
 }
 
@@ -38,8 +39,7 @@ mod tests {
 
     #[test]
     fn the_uid_follows_everything_that_changes() {
-        let uids =
-            [uid("u", "1", b"h"), uid("v", "1", b"h"), uid("u", "2", b"h"), uid("u", "1", b"i")];
+        let uids = [uid("u", "1", b"h"), uid("v", "1", b"h"), uid("u", "2", b"h"), uid("u", "1", b"i")];
         assert!(uids.iter().all(|uid| uid.len() == 86));
         assert!((1..4).all(|n| uids[n] != uids[0]));
         // By Go's sha512 and base64.RawURLEncoding over "abc".

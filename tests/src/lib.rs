@@ -20,6 +20,7 @@ pub mod kubectl;
 pub mod login;
 pub mod kubelet;
 pub mod metrics;
+pub mod oauth;
 pub mod objects;
 pub mod process;
 pub mod registry;

@@ -14,6 +14,8 @@ mod kubectl;
 mod lifecycle;
 mod login_pages;
 mod network;
+mod oauth_login;
+mod oauth_server;
 mod openapi;
 mod operating;
 mod pressure;
