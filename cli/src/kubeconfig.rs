@@ -71,7 +71,14 @@ pub(crate) fn write_all(paths: &Paths, kube_apiserver: u16, picoshift_apiserver:
         let access = Access::new(&server, user, paths)?;
         write_if_changed(&paths.kubeconfig(user), access.to_yaml().as_bytes(), 0o600)?;
     }
-    let webhook = format!("https://127.0.0.1:{picoshift_apiserver}/authorization/projects");
-    let access = Access::new(&webhook, "authorization-webhook", paths)?;
-    write_if_changed(&paths.kubeconfig("authorization-webhook"), access.to_yaml().as_bytes(), 0o600)
+    let ours = format!("https://127.0.0.1:{picoshift_apiserver}");
+    let webhooks = [
+        ("authorization-webhook", format!("{ours}/authorization/projects")),
+        ("authentication-webhook", format!("{ours}/apis/oauth.openshift.io/v1/tokenreviews")),
+    ];
+    for (webhook, url) in webhooks {
+        let access = Access::new(&url, webhook, paths)?;
+        write_if_changed(&paths.kubeconfig(webhook), access.to_yaml().as_bytes(), 0o600)?;
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@
 //! In: bytes of requests, certificates, objects. Out: typed requests, objects, `Status` errors, listeners.
 
 pub mod body;
+pub mod bootstrap_user;
 pub mod drain;
 pub mod field_error;
 pub mod group_version;

@@ -22,6 +22,7 @@ pub mod process;
 pub mod registry;
 pub mod tls;
 pub mod token_server;
+pub mod tokens;
 pub mod watch;
 
 pub use actor::Actor;

@@ -1,4 +1,4 @@
-//! kube-apiserver: unchanged, with our webhook before its own authorizers.
+//! kube-apiserver: unchanged, with our webhooks before its own authorizers and behind its own authenticators.
 
 use anyhow::Result;
 use serde_json::json;
@@ -9,6 +9,8 @@ use crate::settings::Settings;
 use crate::yaml;
 
 const AUTHORIZATION: &str = "authorization.yaml";
+/// Who issues service-account tokens. As long as no other audiences are given, tokens are for it too.
+pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Result<()> {
     flags.set("bind-address", "127.0.0.1");
@@ -34,7 +36,7 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.input("kubelet-client-certificate", paths.pki("kubelet-client.crt"));
     flags.input("kubelet-client-key", paths.pki("kubelet-client.key"));
 
-    flags.set("service-account-issuer", "https://kubernetes.default.svc.cluster.local");
+    flags.set("service-account-issuer", ISSUER);
     flags.input("service-account-key-file", paths.pki("service-account.pub"));
     flags.input("service-account-signing-key-file", paths.pki("service-account.key"));
 
@@ -47,6 +49,12 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.set("requestheader-extra-headers-prefix", "X-Remote-Extra-");
     flags.input("proxy-client-cert-file", paths.pki("front-proxy-client.crt"));
     flags.input("proxy-client-key-file", paths.pki("front-proxy-client.key"));
+
+    // Our server says whose OAuth tokens are. What it said counts for the ten seconds that kube-apiserver remembers any
+    // token; more would let tokens live on that were ended.
+    flags.input("authentication-token-webhook-config-file", paths.kubeconfig("authentication-webhook"));
+    flags.set("authentication-token-webhook-version", "v1");
+    flags.set("authentication-token-webhook-cache-ttl", "1s");
 
     flags.input("authorization-config", paths.config(AUTHORIZATION));
     flags.inputs.push(paths.kubeconfig("authorization-webhook"));

@@ -64,6 +64,11 @@ pub(crate) const LEAVES: &[Leaf] = &[
     client("openshift-apiserver", "system:openshift-apiserver", None),
     client("openshift-controller-manager", "system:openshift-controller-manager", None),
     client("authorization-webhook", "system:picoshift:authorization-webhook", None),
+    client(
+        "authentication-webhook",
+        "system:serviceaccount:openshift-oauth-apiserver:openshift-authenticator",
+        None,
+    ),
     server(
         "kube-apiserver-serving",
         &[
