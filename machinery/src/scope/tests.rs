@@ -1,3 +1,5 @@
+//! Tests of scopes.
+
 use proptest::prelude::*;
 
 use super::restriction::{Restriction, RoleRestriction};
