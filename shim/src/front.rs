@@ -105,7 +105,8 @@ impl Service<AnswerBody> for Front {
     ) -> Response<AnswerBody> {
         let started = Instant::now();
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let outcome = self.answer(&connection, request).await;
+        // HTTP/1 connections keep the room of this future while the answer flows: it shall be small.
+        let outcome = Box::pin(self.answer(&connection, request)).await;
         let took = started.elapsed();
         let added = outcome.elsewhere.map(|elsewhere| took.saturating_sub(elsewhere).as_secs_f64());
         let code = outcome.response.status().as_u16();
