@@ -42,6 +42,12 @@ pub struct Args {
     /// Tags of one repository that an import takes at once; -1 for all.
     #[arg(long, default_value_t = 50, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
     pub max_images_bulk_imported_per_repository: i64,
+    /// Audiences that OAuth tokens are for: those of kube-apiserver.
+    #[arg(long, value_delimiter = ',', default_value = "https://kubernetes.default.svc")]
+    pub api_audiences: Vec<String>,
+    /// Seconds after which an OAuth token times out that nobody uses, for clients that say none: 0 for never, or 300 or more.
+    #[arg(long, default_value_t = 0, value_parser = inactivity_timeout)]
+    pub accesstoken_inactivity_timeout: i64,
     /// Form of the log.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -76,5 +82,12 @@ impl Args {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind_address, self.secure_port)
+    }
+}
+
+fn inactivity_timeout(text: &str) -> Result<i64, String> {
+    match text.parse::<i32>().map_err(|error| error.to_string())? {
+        seconds @ (0 | 300..) => Ok(seconds.into()),
+        _ => Err("it is 0, or 300 or more".to_owned()),
     }
 }

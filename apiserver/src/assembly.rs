@@ -14,8 +14,10 @@ use tokio::task::JoinSet;
 
 use crate::admission::{Admission, KindResolver, NamespaceLifecycle, Namespaces, OwnerReferences};
 use crate::authn::memberships::Memberships;
+use crate::authn::token_review::TokenReview;
 use crate::authz::Authorizer;
 use crate::authz::rbac::Rbac;
+use crate::bootstrap_secret::KubeBootstrapSecret;
 use crate::discovery::Discovery;
 use crate::groups::{authorization, image, oauth, project, route, user};
 use crate::oci;
@@ -52,6 +54,8 @@ pub struct Ingredients<'a> {
     pub registries: Arc<oci::Client>,
     /// Tags of one repository that an import takes at once; `None` for all.
     pub max_imported_tags: Option<usize>,
+    /// How OAuth tokens are reviewed.
+    pub oauth: oauth::Config,
     /// Where the groups register what must be ready.
     pub checks: &'a Checks,
 }
@@ -60,6 +64,8 @@ pub struct Ingredients<'a> {
 pub struct Assembly {
     /// What answers for each path.
     pub endpoints: Endpoints,
+    /// Whose an OAuth token is.
+    pub tokens: Arc<dyn TokenReview>,
     /// The store; shut down last.
     pub engine: Arc<Embedded>,
     /// Watches on kube-apiserver and what takes away tokens that end; they end when this is dropped.
@@ -81,6 +87,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         hostnames,
         registries,
         max_imported_tags,
+        oauth: oauth_config,
         checks,
     } = ingredients;
     let permissions = Arc::clone(&authorizer);
@@ -122,7 +129,8 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         readiness.check().map_err(|status| status.message)
     });
 
-    let users = user::start(&store, &admission, memberships).await.context("cannot load users")?;
+    let users =
+        user::start(&store, &admission, Arc::clone(&memberships)).await.context("cannot load users")?;
     let reviews_and_roles = authorization::start(&client, &authorizer, &rbac);
     let found = Arc::clone(&routes);
     let oauth = oauth::start(oauth::Ingredients {
@@ -130,6 +138,10 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         admission: Arc::clone(&admission),
         accounts: Arc::new(KubeServiceAccounts::new(client.clone())),
         find_route: Box::new(move |namespace, name| found.find(namespace, name)?.object().ok()),
+        users: users.users,
+        memberships,
+        bootstrap: Arc::new(KubeBootstrapSecret::new(client.clone())),
+        config: oauth_config,
     })
     .await
     .context("cannot load OAuth clients and tokens")?;
@@ -146,12 +158,12 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     .context("cannot load image streams")?;
 
     let mut storages: Vec<Arc<dyn Storage>> = vec![projects.projects, projects.project_requests, routes];
-    storages.extend(users);
+    storages.extend(users.storages);
     storages.extend(oauth.storages);
     storages.extend(images.storages);
     storages.extend(reviews_and_roles);
     let feeds = vec![projects.feed, oauth.tasks];
-    Ok(Assembly { endpoints: endpoints(storages, &permissions)?, engine, feeds })
+    Ok(Assembly { endpoints: endpoints(storages, &permissions)?, tokens: oauth.tokens, engine, feeds })
 }
 
 /// `/apis` and below, where no resource is named.

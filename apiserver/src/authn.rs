@@ -8,9 +8,9 @@ use arc_swap::ArcSwap;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use parking_lot::Mutex;
-use picoshift_machinery::UserInfo;
 use picoshift_machinery::peer::{BadSubject, Peer};
 use picoshift_machinery::user_info::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
+use picoshift_machinery::{UserInfo, oauth_token};
 use rustls::pki_types::UnixTime;
 
 pub mod client_certificate;
@@ -21,7 +21,7 @@ pub mod request_header;
 pub mod token_review;
 
 use extension_config::ExtensionConfig;
-use token_review::TokenAuthenticator;
+use token_review::{TokenAuthenticator, TokenError, TokenReview};
 
 /// How an identity was established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,7 @@ impl Connection {
 pub struct Authenticator {
     config: Arc<ArcSwap<ExtensionConfig>>,
     tokens: TokenAuthenticator,
+    own_tokens: Option<Arc<dyn TokenReview>>,
     anonymous: Arc<Identity>,
 }
 
@@ -118,7 +119,26 @@ impl Authenticator {
     #[must_use]
     pub fn new(config: Arc<ArcSwap<ExtensionConfig>>, tokens: TokenAuthenticator) -> Self {
         let anonymous = Arc::new(Identity::new(UserInfo::anonymous(), Method::Anonymous));
-        Self { config, tokens, anonymous }
+        Self { config, tokens, own_tokens: None, anonymous }
+    }
+
+    /// The same, where OAuth tokens are known here: nobody else is asked about them, and no answer is remembered.
+    #[must_use]
+    pub fn with_own_tokens(self, own_tokens: Arc<dyn TokenReview>) -> Self {
+        Self { own_tokens: Some(own_tokens), ..self }
+    }
+
+    async fn by_token(&self, token: &str) -> Result<Option<Arc<Identity>>, TokenError> {
+        match &self.own_tokens {
+            Some(own) if token.starts_with(oauth_token::PREFIX) => {
+                let user = own.review(token).await.unwrap_or_else(|why| {
+                    tracing::debug!(%why, "an OAuth token is no good");
+                    None
+                });
+                Ok(user.map(|user| Identity::authenticated(user, Method::BearerToken)))
+            }
+            _ => self.tokens.authenticate(token).await,
+        }
     }
 
     /// The identity of a request. One good credential is enough; a bad one without a good one is an error.
@@ -141,7 +161,7 @@ impl Authenticator {
             }
         }
         if let Some(token) = bearer(headers) {
-            match self.tokens.authenticate(token).await {
+            match self.by_token(token).await {
                 Ok(Some(identity)) => return Ok(identity),
                 Ok(None) => refused = true,
                 Err(error) => {

@@ -7,6 +7,8 @@ use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::status::Details;
 use picoshift_machinery::{Status, UserInfo};
 
+use crate::groups::oauth;
+
 pub mod access_review;
 pub mod cache;
 pub mod personal_reviews;
@@ -66,6 +68,22 @@ impl From<&RequestInfo> for Attributes {
             path: if info.is_resource { String::new() } else { info.path.clone() },
         }
     }
+}
+
+/// Who asks about bearer tokens for kube-apiserver.
+pub const TOKEN_REVIEWER: &str = "system:serviceaccount:openshift-oauth-apiserver:openshift-authenticator";
+
+/// Whether this is kube-apiserver asking whose a bearer token is. That is allowed without a question to it, which it could
+/// not answer before it has an answer itself, and waits for nobody's turn.
+#[must_use]
+pub fn is_token_review(user: &UserInfo, info: &RequestInfo) -> bool {
+    user.name == TOKEN_REVIEWER
+        && info.is_resource
+        && info.verb == "create"
+        && info.group == oauth::GROUP
+        && info.resource == oauth::TOKEN_REVIEWS.plural
+        && info.subresource.is_empty()
+        && info.namespace.is_empty()
 }
 
 /// The answer of an authorizer.

@@ -124,9 +124,9 @@ pub fn decode_object(
     let wanted = resource.gvk.kind;
     let unreadable = |why: String| unrecognized(wanted, &why, body);
     let parsed = parse(encoding, body).map_err(unreadable)?;
-    let identity = Identity::of(&parsed.node).map_err(unreadable)?.or(resource.gvk);
+    let identity = Identity::of(&parsed.node).map_err(unreadable)?.or(resource.object_kind());
     let refused = |why: &str| schema::cannot_be_handled(&identity.kind, &identity.version, wanted, why);
-    identity.expect(schemas, resource.gvk)?;
+    identity.expect(schemas, resource.object_kind())?;
     let strict = validation != FieldValidation::Ignore;
     let checked = schemas.decode(resource, parsed.node, strict).map_err(|error| refused(&error.0))?;
     if validation == FieldValidation::Strict && (!checked.strict.is_empty() || !parsed.repeated.is_empty()) {
@@ -137,7 +137,7 @@ pub fn decode_object(
         return Err(refused(&schema::strict_error(&errors)));
     }
     let mut object = checked.object;
-    object.0.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
+    object.0.insert("apiVersion".to_owned(), resource.object_kind().api_version().into());
     object.0.insert("kind".to_owned(), wanted.into());
     let mut warnings = if strict { parsed.repeated } else { Vec::new() };
     warnings.extend(checked.strict);
@@ -213,9 +213,9 @@ pub fn decode_patched(
         Status::invalid("", "", "", &[FieldError::invalid_str("patch", &text, why)])
     };
     let document = Node::from(serde_json::Value::Object(patched.0.clone()));
-    let identity = Identity::of(&document).map_err(invalid)?.or(resource.gvk);
-    if !identity.is(resource.gvk) {
-        return Err(invalid(identity.mismatch(schemas, resource.gvk)));
+    let identity = Identity::of(&document).map_err(invalid)?.or(resource.object_kind());
+    if !identity.is(resource.object_kind()) {
+        return Err(invalid(identity.mismatch(schemas, resource.object_kind())));
     }
     let checked = schemas
         .decode(resource, document, validation != FieldValidation::Ignore)

@@ -10,6 +10,7 @@ pub mod assembly;
 pub mod audit;
 pub mod authn;
 pub mod authz;
+pub mod bootstrap_secret;
 pub mod decode;
 pub mod discovery;
 pub mod groups;

@@ -16,6 +16,7 @@ use picoshift_apiserver::authn::token_review::{KubeTokenReview, TokenAuthenticat
 use picoshift_apiserver::authz::rbac::Rbac;
 use picoshift_apiserver::authz::{Authorizer, CachedAuthorizer, KubeAccessReview, Scopes};
 use picoshift_apiserver::groups::image::Hostnames;
+use picoshift_apiserver::groups::oauth;
 use picoshift_apiserver::oci::{self, Trust};
 use picoshift_apiserver::server::metrics::Metrics;
 use picoshift_apiserver::server::{self, Parts, ServerConfig};
@@ -80,11 +81,15 @@ async fn main() -> anyhow::Result<()> {
         },
         registries: registry_client(&args)?,
         max_imported_tags: usize::try_from(args.max_images_bulk_imported_per_repository).ok(),
+        oauth: oauth::Config {
+            audiences: args.api_audiences.clone(),
+            inactivity_seconds: args.accesstoken_inactivity_timeout,
+        },
         checks: &checks,
     })
     .await?;
     let parts = Parts {
-        authenticator: Authenticator::new(extension, tokens),
+        authenticator: Authenticator::new(extension, tokens).with_own_tokens(assembly.tokens),
         memberships,
         authorizer,
         endpoints: server::debug::add(assembly.endpoints, verbosity),

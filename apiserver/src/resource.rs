@@ -115,7 +115,18 @@ pub struct Resource {
     pub schema: &'static str,
 }
 
+/// Kinds of Kubernetes' own that groups of ours take as they are: how their schemas begin, and their group.
+const TAKEN: [(&str, &str); 1] = [("io.k8s.api.authentication.v1.", "authentication.k8s.io")];
+
 impl Resource {
+    /// The kind of the objects, which may be of another group than the resource: `tokenreviews` takes TokenReviews of
+    /// `authentication.k8s.io`.
+    #[must_use]
+    pub fn object_kind(&self) -> GroupVersionKind {
+        let taken = TAKEN.iter().find(|(beginning, _)| self.schema.starts_with(beginning));
+        GroupVersionKind { group: taken.map_or(self.gvk.group, |(_, group)| group), ..self.gvk }
+    }
+
     /// The kind of a list: `RouteList`.
     #[must_use]
     pub fn list_kind(&self) -> String {

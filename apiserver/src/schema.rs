@@ -238,7 +238,7 @@ impl Schemas {
         if let Some(root) = self.by_name.get(resource.schema) {
             self.complete(*root, &mut object.0);
         }
-        object.0.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
+        object.0.insert("apiVersion".to_owned(), resource.object_kind().api_version().into());
         object.0.insert("kind".to_owned(), resource.gvk.kind.into());
         object
     }

@@ -22,6 +22,10 @@ pub(crate) const PROJECTS_WEBHOOK: (&str, &str) = ("authorization-webhook", "/au
 /// The same, for token scopes.
 pub(crate) const SCOPES_WEBHOOK: (&str, &str) = ("scopes-webhook", "/authorization/scopes");
 
+/// The authentication webhook, which knows the tokens of OAuth.
+pub(crate) const TOKENS_WEBHOOK: (&str, &str) =
+    ("authentication-webhook", "/apis/oauth.openshift.io/v1/tokenreviews");
+
 /// How to reach a server, and as whom.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Access {
@@ -85,9 +89,13 @@ pub(crate) fn write_all(paths: &Paths, settings: &Settings) -> Result<()> {
         let access = Access::new(server, user, paths)?;
         write_if_changed(&paths.kubeconfig(user), access.to_yaml().as_bytes(), 0o600)?;
     }
-    for (kubeconfig, path) in [PROJECTS_WEBHOOK, SCOPES_WEBHOOK] {
-        let webhook = format!("{picoshift_apiserver}{path}");
-        let access = Access::new(&webhook, "authorization-webhook", paths)?;
+    let webhooks = [
+        (PROJECTS_WEBHOOK, "authorization-webhook"),
+        (SCOPES_WEBHOOK, "authorization-webhook"),
+        (TOKENS_WEBHOOK, "authentication-webhook"),
+    ];
+    for ((kubeconfig, path), certificate) in webhooks {
+        let access = Access::new(&format!("{picoshift_apiserver}{path}"), certificate, paths)?;
         write_if_changed(&paths.kubeconfig(kubeconfig), access.to_yaml().as_bytes(), 0o600)?;
     }
     Ok(())

@@ -26,6 +26,10 @@ func served() map[string][]string {
 		"route.openshift.io":   {"routes"},
 		"project.openshift.io": {"projects", "projectrequests"},
 		"user.openshift.io":    {"users", "groups", "identities", "useridentitymappings"},
+		"oauth.openshift.io": {
+			"oauthclients", "oauthaccesstokens", "oauthauthorizetokens", "oauthclientauthorizations", "useroauthaccesstokens",
+			"tokenreviews",
+		},
 		"image.openshift.io": {
 			"images", "imagesignatures", "imagestreams", "imagestreamtags", "imagetags", "imagestreamimages", "imagestreamimports",
 			"imagestreammappings",

@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod body;
+pub mod bootstrap_user;
 pub mod drain;
 pub mod field_error;
 pub mod followed;

@@ -252,7 +252,8 @@ impl Accepted {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
-        let handshake = timeout(self.limits.handshake, acceptor.accept(stream));
+        // What is over, or is not the protocol, shall hold no memory while the connection lasts: hence the boxes.
+        let handshake = Box::pin(timeout(self.limits.handshake, acceptor.accept(stream)));
         let stream = tokio::select! {
             done = handshake => match done {
                 Ok(Ok(stream)) => stream,
@@ -273,9 +274,9 @@ impl Accepted {
         let connection = Arc::new(service.connected(Peer { address: self.address, certificate }));
         let stream = Stalling::new(stream, self.limits.write);
         let result = if is_http2 {
-            self.serve_http2(stream, service, connection).await
+            Box::pin(self.serve_http2(stream, service, connection)).await
         } else {
-            self.serve_http1(stream, service, connection).await
+            Box::pin(self.serve_http1(stream, service, connection)).await
         };
         if let Err(error) = result {
             tracing::debug!(peer = %self.address, %error, "connection ended");

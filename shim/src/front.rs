@@ -105,7 +105,8 @@ impl Service<AnswerBody> for Front {
     ) -> Response<AnswerBody> {
         let started = Instant::now();
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let outcome = self.answer(&connection, request).await;
+        // HTTP/1 connections keep the room of this future while the answer flows: it shall be small.
+        let outcome = Box::pin(self.answer(&connection, request)).await;
         let took = started.elapsed();
         let added = outcome.elsewhere.map(|elsewhere| took.saturating_sub(elsewhere).as_secs_f64());
         let code = outcome.response.status().as_u16();
@@ -123,12 +124,12 @@ impl Front {
     async fn answer(&self, connection: &Connection, request: Request<Incoming>) -> Outcome {
         let (head, body) = request.into_parts();
         if let Err(refusal) = refusal::check(&head, body.is_end_stream()) {
-            return Outcome::own(Kind::Refused, refused(refusal));
+            return Outcome::own(Kind::Refused, refused(refusal, head.version));
         }
         if let Some(response) = self.documents.answer(&head.method, head.uri.path()) {
             return Outcome::own(Kind::Document, response);
         }
-        let form = Form::of(&head.headers);
+        let form = Form::of(&head);
         let understood = match self.admit(connection, &head.headers) {
             Ok((caller, using)) => prepare(connection, head, body, caller, using, self.answer_timeout),
             Err(refused) => return self.not_admitted(refused, &form),
@@ -306,7 +307,7 @@ fn unanswered(form: &Form, error: &SendError, kind: Kind) -> Outcome {
     let response = match error {
         SendError::Unreachable(why) => refusal::unreachable(form, why, true),
         SendError::Broken(why) => refusal::unreachable(form, why, false),
-        SendError::ClientBody => refused(Refusal::Malformed("the body cannot be read")),
+        SendError::ClientBody => refused(Refusal::Malformed("the body cannot be read"), form.version),
         SendError::TooSlow => refusal::too_slow(form),
     };
     Outcome::own(kind, response)

@@ -1,8 +1,10 @@
 //! Requests that go no further: those that two readers could understand in two ways, and answers of our own.
 
-use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, HOST, RETRY_AFTER, UPGRADE};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, HOST, RETRY_AFTER, UPGRADE,
+};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 use picoshift_machinery::body::Body;
 use picoshift_machinery::{Status, answer, plain};
 use uuid::Uuid;
@@ -62,11 +64,17 @@ fn is_host_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=@[]_~".contains(byte)
 }
 
-/// Answers a refusal.
+/// Answers a refusal. A connection of HTTP/1 ends with it: what would come next may be part of the attack.
 #[must_use]
-pub fn refused(refusal: Refusal) -> Response<Body> {
+pub fn refused(refusal: Refusal, version: Version) -> Response<Body> {
     match refusal {
-        Refusal::Malformed(why) => plain::text(StatusCode::BAD_REQUEST, format!("400 Bad Request: {why}")),
+        Refusal::Malformed(why) => {
+            let mut response = plain::text(StatusCode::BAD_REQUEST, format!("400 Bad Request: {why}"));
+            if version < Version::HTTP_2 {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            response
+        }
         Refusal::Connect => answer::status(&Status::no_such_method()),
     }
 }
@@ -76,14 +84,16 @@ pub fn refused(refusal: Refusal) -> Response<Body> {
 pub struct Form {
     accept: Option<HeaderValue>,
     audit_id: Option<HeaderValue>,
+    /// Version of HTTP.
+    pub version: Version,
 }
 
 impl Form {
-    /// Reads it from the headers.
+    /// Reads it from the head.
     #[must_use]
-    pub fn of(headers: &HeaderMap) -> Self {
-        let audit_id = headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
-        Self { accept: headers.get(ACCEPT).cloned(), audit_id }
+    pub fn of(head: &Parts) -> Self {
+        let audit_id = head.headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
+        Self { accept: head.headers.get(ACCEPT).cloned(), audit_id, version: head.version }
     }
 }
 
@@ -158,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_kube_apiservers() {
-        let response = unauthorized(&Form::of(&head("/", &[("audit-id", "mine")]).headers));
+        let response = unauthorized(&Form::of(&head("/", &[("audit-id", "mine")])));
         assert_eq!(
             (response.status().as_u16(), &response.headers()["audit-id"]),
             (401, &"mine".parse().unwrap())

@@ -136,19 +136,26 @@ async fn follow<K>(
             }
             Ok(Event::Apply(object)) => tell(Told::One(object)),
             Ok(Event::Delete(object)) => tell(Told::Gone(object)),
-            Err(error) => {
+            Err(error) => match answered(&error) {
                 // Our API server may come up after us: what is not served yet has nothing to tell.
-                if is_not_served(&error) {
+                Some(404 | 503) => ready.release(),
+                // Whoever gives us the right may have to come through us first.
+                Some(code) => {
                     ready.release();
+                    tracing::warn!(code, %error, "a watch is refused");
                 }
-                tracing::debug!(%error, "a watch was interrupted");
-            }
+                None => tracing::debug!(%error, "a watch was interrupted"),
+            },
         }
     }
 }
 
-fn is_not_served(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if matches!(status.code, 404 | 503))
+/// The code of an answer that is no watch; `None` when there was no answer.
+fn answered(error: &watcher::Error) -> Option<u16> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
+    }
 }
 
 /// Pauses between tries: a revoked token must not be good for long because a server was away.

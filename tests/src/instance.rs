@@ -273,7 +273,7 @@ impl Drop for SmallDisk {
 }
 
 /// A process that sees the end of this one by a pipe, and then ends the one whose id is in `file`.
-fn watch_over(file: &Path) -> anyhow::Result<Child> {
+pub(crate) fn watch_over(file: &Path) -> anyhow::Result<Child> {
     Command::new("sh")
         .args(["-c", r#"cat >/dev/null; read -r pid <"$0" && [ -n "$pid" ] && kill -9 "$pid""#])
         .arg(file)

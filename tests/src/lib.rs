@@ -17,14 +17,17 @@ pub mod http;
 pub mod identity;
 pub mod instance;
 pub mod kubectl;
+pub mod kubelet;
 pub mod login;
 pub mod metrics;
 pub mod oauth;
 pub mod objects;
 pub mod process;
 pub mod registry;
+pub mod shim;
 pub mod tls;
 pub mod token_server;
+pub mod tokens;
 pub mod watch;
 
 pub use actor::Actor;

@@ -213,6 +213,34 @@ async fn answers_about_tokens_are_kept_and_failures_are_not() {
 }
 
 #[tokio::test]
+async fn oauth_tokens_are_known_here_and_never_remembered() {
+    struct Own(Mutex<bool>);
+    #[async_trait]
+    impl TokenReview for Own {
+        async fn review(&self, token: &str) -> Result<Option<UserInfo>, TokenError> {
+            let good = *self.0.lock() && token == "sha256~good";
+            let user = UserInfo { name: "olive".to_owned(), ..UserInfo::default() };
+            if good { Ok(Some(user)) } else { Err(TokenError("token lookup failed".to_owned())) }
+        }
+    }
+    let mut world = World::new();
+    let own = Arc::new(Own(Mutex::new(true)));
+    world.authenticator = world.authenticator.with_own_tokens(Arc::clone(&own) as _);
+    let ask = async |token: &str| {
+        let headers = header_map(&[("Authorization", &format!("Bearer {token}"))]);
+        let identity = world.authenticator.authenticate(&connection(None), &headers).await;
+        identity.map(|identity| (identity.user.name.clone(), identity.user.groups.clone()))
+    };
+    let olive = ("olive".to_owned(), vec![AUTHENTICATED.to_owned()]);
+    assert_eq!(ask("sha256~good").await, Ok(olive));
+    assert_eq!(ask("sha256~other").await, Err(Unauthorized));
+    *own.0.lock() = false;
+    assert_eq!(ask("sha256~good").await, Err(Unauthorized), "it was ended");
+    assert_eq!(world.tokens.asked.load(Ordering::SeqCst), 0, "kube-apiserver is asked about none of them");
+    assert_eq!(ask("good").await.unwrap().0, "tess");
+}
+
+#[tokio::test]
 async fn endpoints_see_no_credentials() {
     let world = World::new();
     let mut headers = header_map(&[

@@ -50,3 +50,24 @@ fn a_project_s_namespace_is_its_name() {
     let other = attributes(&Method::GET, "/apis/config.openshift.io/v1/projects/p");
     assert_eq!(other.namespace, "");
 }
+
+#[test]
+fn one_user_asks_about_tokens_and_nothing_else() {
+    let info = |method: &Method, path: &str| RequestInfo::parse(method, path, false, None).unwrap();
+    let reviewer = UserInfo { name: TOKEN_REVIEWER.to_owned(), ..UserInfo::default() };
+    let reviews = "/apis/oauth.openshift.io/v1/tokenreviews";
+    assert!(is_token_review(&reviewer, &info(&Method::POST, reviews)));
+    for (method, path) in [
+        (Method::GET, reviews),
+        (Method::POST, "/apis/oauth.openshift.io/v1/tokenreviews/x/y"),
+        (Method::POST, "/apis/oauth.openshift.io/v1/namespaces/a/tokenreviews"),
+        (Method::POST, "/apis/oauth.openshift.io/v1/oauthaccesstokens"),
+        (Method::POST, "/apis/authentication.k8s.io/v1/tokenreviews"),
+        (Method::POST, "/tokenreviews"),
+    ] {
+        assert!(!is_token_review(&reviewer, &info(&method, path)), "{method} {path}");
+    }
+    let other =
+        UserInfo { name: "system:serviceaccount:other:openshift-authenticator".to_owned(), ..reviewer };
+    assert!(!is_token_review(&other, &info(&Method::POST, reviews)));
+}

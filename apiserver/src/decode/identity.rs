@@ -9,8 +9,8 @@ use crate::schema::{Schemas, cannot_be_handled};
 /// The name that the real server's registry of types has in its errors.
 const SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
 
-/// The group whose server is not the one of the other groups.
-const USERS: &str = "user.openshift.io";
+/// The groups whose server is not the one of the other groups.
+const OF_USERS: [&str; 3] = ["user.openshift.io", "oauth.openshift.io", "authentication.k8s.io"];
 
 /// Group, version and kind of a document, empty where it says none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,9 +94,9 @@ impl Identity {
     /// the old name without a group too, and others not at all.
     pub(super) fn mismatch(&self, schemas: &Schemas, wanted: GroupVersionKind) -> String {
         let own = wanted.group;
-        let group = if self.group.is_empty() { own } else { &self.group };
+        let group = if self.group.is_empty() { own } else { self.group.as_str() };
         // Users are served by a program of their own.
-        let together = (group == USERS) == (own == USERS);
+        let together = OF_USERS.contains(&group) == OF_USERS.contains(&own);
         let package = |group: &str| group.strip_suffix(".openshift.io").unwrap_or_default().to_owned();
         if together && schemas.has_kind(&package(group), &self.version, &self.kind) {
             let (found, version, package) = (&self.kind, &self.version, package(own));

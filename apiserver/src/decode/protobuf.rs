@@ -12,12 +12,12 @@ use crate::schema::{Schemas, cannot_be_handled};
 pub(super) fn object(schemas: &Schemas, resource: &Resource, body: &[u8]) -> Result<Decoded, Status> {
     let wanted = resource.gvk.kind;
     let envelope = Envelope::open(body).map_err(|error| unrecognized(wanted, &error, body))?;
-    let identity = identity(&envelope, resource.gvk);
+    let identity = identity(&envelope, resource.object_kind());
     let refused = |why: &str| cannot_be_handled(&identity.kind, &identity.version, wanted, why);
-    identity.expect(schemas, resource.gvk)?;
+    identity.expect(schemas, resource.object_kind())?;
     let mut object =
         schemas.from_protobuf(resource.schema, envelope.raw).map_err(|error| refused(&error.to_string()))?;
-    object.0.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
+    object.0.insert("apiVersion".to_owned(), resource.object_kind().api_version().into());
     object.0.insert("kind".to_owned(), wanted.into());
     Ok(Decoded { object, warnings: Vec::new() })
 }

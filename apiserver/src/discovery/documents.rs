@@ -87,6 +87,11 @@ struct ApiResource {
     name: String,
     singular_name: &'static str,
     namespaced: bool,
+    /// Group and version of the kind, where they are not those of the list.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    group: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    version: &'static str,
     kind: &'static str,
     verbs: Vec<&'static str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -103,10 +108,13 @@ impl ResourceList {
         let mut group_version = String::new();
         for resource in of_version(group, version, resources) {
             group_version = resource.gvk.api_version();
+            let ResponseKind { group, version, .. } = ResponseKind::of_objects(resource);
             list.push(ApiResource {
                 name: resource.plural.to_owned(),
                 singular_name: resource.singular,
                 namespaced: resource.namespaced,
+                group,
+                version,
                 kind: resource.gvk.kind,
                 verbs: words(resource.verbs),
                 short_names: resource.short_names,
@@ -117,6 +125,8 @@ impl ResourceList {
                 name: format!("{}/{}", resource.plural, sub.name),
                 singular_name: "",
                 namespaced: resource.namespaced,
+                group: "",
+                version: "",
                 kind: sub.kind(resource),
                 verbs: words(sub.verbs),
                 short_names: &[],
@@ -221,6 +231,14 @@ impl ResponseKind {
     fn of(kind: &'static str) -> Self {
         Self { group: "", version: "", kind }
     }
+
+    fn of_objects(resource: &Resource) -> Self {
+        let own = resource.object_kind();
+        if own.group == resource.gvk.group {
+            return Self::of(own.kind);
+        }
+        Self { group: own.group, version: own.version, kind: own.kind }
+    }
 }
 
 impl GroupDiscoveryList {
@@ -241,7 +259,7 @@ impl VersionDiscovery {
         let mut list: Vec<_> = of_version(version.group, version.version, resources)
             .map(|resource| ResourceDiscovery {
                 resource: resource.plural,
-                response_kind: ResponseKind::of(resource.gvk.kind),
+                response_kind: ResponseKind::of_objects(resource),
                 scope: if resource.namespaced { "Namespaced" } else { "Cluster" },
                 singular_resource: resource.singular,
                 verbs: words(resource.verbs),

@@ -8,6 +8,7 @@ use picoshift_machinery::body::Body;
 use picoshift_machinery::protobuf::Envelope;
 
 use super::Discovery;
+use crate::groups::oauth;
 use crate::groups::project::{PROJECT_REQUESTS, PROJECTS};
 use crate::groups::route::ROUTES;
 use crate::schema::Schemas;
@@ -41,6 +42,29 @@ async fn resource_lists_are_the_recorded_ones() {
         text.trim_end(),
         r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"route.openshift.io/v1","resources":[{"name":"routes","singularName":"route","namespaced":true,"kind":"Route","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"categories":["all"],"storageVersionHash":"jo1F7GfnXH4="},{"name":"routes/status","singularName":"","namespaced":true,"kind":"Route","verbs":["get","patch","update"]}]}"#
     );
+}
+
+#[tokio::test]
+async fn a_resource_may_take_a_kind_of_another_group() {
+    let resources = [
+        &oauth::CLIENTS,
+        &oauth::ACCESS_TOKENS,
+        &oauth::AUTHORIZE_TOKENS,
+        &oauth::CLIENT_AUTHORIZATIONS,
+        &oauth::USER_TOKENS,
+        &oauth::TOKEN_REVIEWS,
+    ];
+    let discovery = Discovery::new(&resources, &Schemas::load().unwrap()).unwrap();
+    let (_, text) =
+        split(discovery.respond("/apis/oauth.openshift.io/v1", &HeaderMap::new(), false).unwrap()).await;
+    assert_eq!(
+        text.trim_end(),
+        r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"oauth.openshift.io/v1","resources":[{"name":"oauthaccesstokens","singularName":"oauthaccesstoken","namespaced":false,"kind":"OAuthAccessToken","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"storageVersionHash":"Hss+eIbWaq4="},{"name":"oauthauthorizetokens","singularName":"oauthauthorizetoken","namespaced":false,"kind":"OAuthAuthorizeToken","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"storageVersionHash":"boIUgj6jo8I="},{"name":"oauthclientauthorizations","singularName":"oauthclientauthorization","namespaced":false,"kind":"OAuthClientAuthorization","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"storageVersionHash":"Q0jsEj2AFkk="},{"name":"oauthclients","singularName":"oauthclient","namespaced":false,"kind":"OAuthClient","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"storageVersionHash":"8NZGiGeCmFo="},{"name":"tokenreviews","singularName":"tokenreview","namespaced":false,"group":"authentication.k8s.io","version":"v1","kind":"TokenReview","verbs":["create"]},{"name":"useroauthaccesstokens","singularName":"useroauthaccesstoken","namespaced":false,"kind":"UserOAuthAccessToken","verbs":["delete","get","list","watch"]}]}"#
+    );
+    let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(AGGREGATED))]);
+    let (_, text) = split(discovery.respond("/apis", &headers, false).unwrap()).await;
+    let kind = r#""responseKind":{"group":"authentication.k8s.io","version":"v1","kind":"TokenReview"}"#;
+    assert!(text.contains(kind), "{text}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //!
 //! Behaviour: `oauth-apiserver/pkg/oauth` and `…/pkg/tokenvalidation`.
 
+mod activity;
 mod clients;
 mod expiry;
 mod go_json;
@@ -13,21 +14,30 @@ mod own_tokens;
 mod printing;
 mod redirect_uri;
 mod resources;
+mod reviews;
 mod service_account_client;
 mod strategies;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod validation;
 
 use std::sync::Arc;
 
 pub use clients::{FindRoute, ServiceAccounts};
-pub use resources::{ACCESS_TOKENS, AUTHORIZE_TOKENS, CLIENT_AUTHORIZATIONS, CLIENTS, USER_TOKENS};
+pub use resources::{
+    ACCESS_TOKENS, AUTHORIZE_TOKENS, CLIENT_AUTHORIZATIONS, CLIENTS, TOKEN_REVIEWS, USER_TOKENS,
+};
+pub use tokens::BootstrapSecret;
 use tokio::task::JoinSet;
 
+use self::activity::Activity;
 use self::clients::Clients;
 use self::expiry::{Expiring, Expiry};
+use self::tokens::Tokens;
 use crate::admission::Admission;
+use crate::authn::memberships::Memberships;
+use crate::authn::token_review::TokenReview;
 use crate::registry::{Registry, Strategy};
 use crate::rest::Storage;
 use crate::store::{Engine, StoreError};
@@ -45,13 +55,32 @@ pub struct Ingredients {
     pub accounts: Arc<dyn ServiceAccounts>,
     /// Routes, by which service accounts say where they are.
     pub find_route: FindRoute,
+    /// The users that are stored.
+    pub users: Arc<Registry>,
+    /// Who is in which group.
+    pub memberships: Arc<Memberships>,
+    /// The bootstrap administrator.
+    pub bootstrap: Arc<dyn BootstrapSecret>,
+    /// How tokens are reviewed.
+    pub config: Config,
+}
+
+/// How tokens are reviewed.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The audiences that tokens are for.
+    pub audiences: Vec<String>,
+    /// Seconds after which a token times out that nobody uses, for clients that say none; 0 for never.
+    pub inactivity_seconds: i64,
 }
 
 /// The group, running.
 pub struct OAuth {
     /// Its resources.
     pub storages: Vec<Arc<dyn Storage>>,
-    /// What takes tokens away as they end, until this is dropped.
+    /// Whose a token is.
+    pub tokens: Arc<dyn TokenReview>,
+    /// What takes tokens away as they end, and notes their uses, until this is dropped.
     pub tasks: JoinSet<()>,
 }
 
@@ -60,7 +89,8 @@ pub struct OAuth {
 /// # Errors
 /// The store's.
 pub async fn start(ingredients: Ingredients) -> Result<OAuth, StoreError> {
-    let Ingredients { engine, admission, accounts, find_route } = ingredients;
+    let Ingredients { engine, admission, accounts, find_route, users, memberships, bootstrap, config } =
+        ingredients;
     let registry =
         |strategy: Arc<dyn Strategy>| Registry::start(Arc::clone(&engine), strategy, Arc::clone(&admission));
     let stored = registry(Arc::new(strategies::OAuthClients)).await?;
@@ -81,8 +111,20 @@ pub async fn start(ingredients: Ingredients) -> Result<OAuth, StoreError> {
         tokens.purge().await;
         tasks.spawn(Arc::clone(tokens).run());
     }
+    let registry = Arc::clone(&access_tokens.registry);
+    let activity = Activity::new(registry, Arc::clone(&stored), config.inactivity_seconds);
+    tasks.spawn(Arc::clone(&activity).run());
+    let tokens = Arc::new(Tokens {
+        stored: Arc::clone(&access_tokens),
+        users,
+        memberships,
+        bootstrap,
+        activity,
+        audiences: config.audiences,
+    });
     let own = own_tokens::OwnTokens(Arc::clone(&access_tokens));
+    let reviews = reviews::TokenReviews(Arc::clone(&tokens));
     let storages: Vec<Arc<dyn Storage>> =
-        vec![stored, access_tokens, authorize_tokens, authorizations, Arc::new(own)];
-    Ok(OAuth { storages, tasks })
+        vec![stored, access_tokens, authorize_tokens, authorizations, Arc::new(own), Arc::new(reviews)];
+    Ok(OAuth { storages, tokens, tasks })
 }

@@ -29,6 +29,14 @@ use crate::store::{Engine, StoreError};
 /// The API group.
 pub const GROUP: &str = "user.openshift.io";
 
+/// The group, running.
+pub struct UserGroup {
+    /// Its resources.
+    pub storages: Vec<Arc<dyn Storage>>,
+    /// The users that are stored.
+    pub users: Arc<Registry>,
+}
+
 /// Loads the group's resources from the store. Groups that are stored, and all changes of them, are told to
 /// `memberships`.
 ///
@@ -38,12 +46,13 @@ pub async fn start(
     engine: &Arc<dyn Engine>,
     admission: &Arc<Admission>,
     memberships: Arc<Memberships>,
-) -> Result<Vec<Arc<dyn Storage>>, StoreError> {
+) -> Result<UserGroup, StoreError> {
     let registry =
         |strategy: Arc<dyn Strategy>| Registry::start(Arc::clone(engine), strategy, Arc::clone(admission));
     let users = registry(Arc::new(strategies::Users)).await?;
     let groups = registry(Arc::new(strategies::Groups(memberships))).await?;
     let identities = registry(Arc::new(strategies::Identities)).await?;
     let mappings = mappings::Mappings { users: Arc::clone(&users), identities: Arc::clone(&identities) };
-    Ok(vec![Arc::new(caller::UsersAndCaller(users)), groups, identities, Arc::new(mappings)])
+    let caller = Arc::new(caller::UsersAndCaller(Arc::clone(&users)));
+    Ok(UserGroup { storages: vec![caller, groups, identities, Arc::new(mappings)], users })
 }

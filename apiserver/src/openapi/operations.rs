@@ -153,7 +153,7 @@ fn operation(
     verb: &str,
     what: &str,
 ) -> Operation {
-    let gvk = resource.gvk;
+    let (gvk, objects) = (resource.gvk, resource.object_kind());
     Operation {
         method,
         id: format!("{verb}{}{what}", id(resource)),
@@ -164,7 +164,7 @@ fn operation(
         body: None,
         codes: &["200"],
         answer: resource.schema.to_owned(),
-        kind: json!({ "group": gvk.group, "kind": gvk.kind, "version": gvk.version }),
+        kind: json!({ "group": objects.group, "kind": objects.kind, "version": objects.version }),
         streams: false,
     }
 }

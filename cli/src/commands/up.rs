@@ -176,8 +176,8 @@ impl Up<'_> {
     /// Makes what a new cluster has of users. Returns the password of kube:admin when it was made now.
     async fn users(&self, client: &Client) -> Result<Option<String>> {
         let step = self.progress.step("users");
-        apply::create_missing(client, &manifests::oauth()?).await?;
         let made = seed::ensure(&Directory::new(client.clone())).await?;
+        apply::create_missing(client, &manifests::oauth()?).await?;
         let password = kubeadmin::ensure(client).await?;
         step.done_with(&match made {
             0 => "nothing to change".to_owned(),

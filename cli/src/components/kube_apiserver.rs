@@ -1,4 +1,4 @@
-//! kube-apiserver: unchanged, with our webhooks before its own authorizers.
+//! kube-apiserver: unchanged, with our webhooks before its own authorizers and behind its own authenticators.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{Component, Flags, port};
-use crate::kubeconfig::{PROJECTS_WEBHOOK, SCOPES_WEBHOOK};
+use crate::kubeconfig::{PROJECTS_WEBHOOK, SCOPES_WEBHOOK, TOKENS_WEBHOOK};
 use crate::paths::{Paths, write_if_changed};
 use crate::settings::Settings;
 use crate::yaml;
@@ -14,6 +14,8 @@ use crate::yaml;
 const AUTHORIZATION: &str = "authorization.yaml";
 /// Where an identity carries the scopes of its token.
 const SCOPES: &str = "scopes.authorization.openshift.io";
+/// Who issues service-account tokens. As long as no other audiences are given, tokens are for it too.
+pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Result<()> {
     flags.set("bind-address", "127.0.0.1");
@@ -39,7 +41,7 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.input("kubelet-client-certificate", paths.pki("kubelet-client.crt"));
     flags.input("kubelet-client-key", paths.pki("kubelet-client.key"));
 
-    flags.set("service-account-issuer", "https://kubernetes.default.svc.cluster.local");
+    flags.set("service-account-issuer", ISSUER);
     flags.input("service-account-key-file", paths.pki("service-account.pub"));
     flags.input("service-account-signing-key-file", paths.pki("service-account.key"));
 
@@ -52,6 +54,12 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.set("requestheader-extra-headers-prefix", "X-Remote-Extra-");
     flags.input("proxy-client-cert-file", paths.pki("front-proxy-client.crt"));
     flags.input("proxy-client-key-file", paths.pki("front-proxy-client.key"));
+
+    // Our server says whose OAuth tokens are. What it said counts for the ten seconds that kube-apiserver remembers any
+    // token; more would let tokens live on that were ended.
+    flags.input("authentication-token-webhook-config-file", paths.kubeconfig(TOKENS_WEBHOOK.0));
+    flags.set("authentication-token-webhook-version", "v1");
+    flags.set("authentication-token-webhook-cache-ttl", "1s");
 
     flags.input("authorization-config", paths.config(AUTHORIZATION));
     flags

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Component, Flags, port};
+use super::{Component, Flags, kube_apiserver, port};
 use crate::paths::Paths;
 use crate::settings::{INGRESS_DOMAIN, Settings};
 
@@ -13,6 +13,7 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.input("tls-private-key-file", paths.pki("openshift-apiserver-serving.key"));
     flags.input("kubeconfig", paths.kubeconfig("openshift-apiserver"));
     flags.set("data-file", paths.data("apiserver/store.redb").display());
+    flags.set("api-audiences", kube_apiserver::ISSUER);
     flags.set("ingress-domain", settings.ingress_domain.as_deref().unwrap_or(INGRESS_DOMAIN));
     Ok(())
 }

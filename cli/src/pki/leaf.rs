@@ -82,6 +82,11 @@ pub(crate) const LEAVES: &[Leaf] = &[
     // The shim calls it by its address.
     server("kube-apiserver-serving", &[]),
     server("oauth-serving", &["oauth-openshift.openshift-authentication.svc"]),
+    client(
+        "authentication-webhook",
+        "system:serviceaccount:openshift-oauth-apiserver:openshift-authenticator",
+        None,
+    ),
     server("kube-controller-manager-serving", &[]),
     server("kube-scheduler-serving", &[]),
     server("openshift-apiserver-serving", &["openshift-apiserver.openshift-apiserver.svc"]),

@@ -1,3 +1,5 @@
+//! Tests of scopes.
+
 use proptest::prelude::*;
 
 use super::restriction::{Restriction, RoleRestriction};
@@ -79,11 +81,11 @@ fn a_client_asks_only_for_what_its_restrictions_have() {
     let literal_only = Err("role:view:a not found in [user:info user:full]".to_owned());
     assert_eq!(ask(&[literals], &["role:view:a"]), literal_only);
     assert_eq!(
-        ask(&[roles.clone()], &["user:full"]),
+        ask(std::slice::from_ref(&roles), &["user:full"]),
         Err("user:full did not match any scope restriction".to_owned())
     );
     assert_eq!(
-        ask(&[roles.clone()], &["role:view:a:!"]),
+        ask(std::slice::from_ref(&roles), &["role:view:a:!"]),
         Err("role:view:a:! is not allowed to escalate".to_owned())
     );
     assert_eq!(

@@ -116,6 +116,13 @@ impl Expiring {
     }
 }
 
+impl Expiring {
+    /// The token of this name; whether its time is over is for the caller to say.
+    pub(super) fn find(&self, name: &str) -> Option<Object> {
+        self.registry.find("", name)?.object().ok()
+    }
+}
+
 #[async_trait]
 impl Storage for Expiring {
     fn resource(&self) -> &'static Resource {

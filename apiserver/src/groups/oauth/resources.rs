@@ -1,4 +1,4 @@
-//! The descriptions of the stored resources and of a user's own tokens (`oauth-apiserver/pkg/oauth/printers`).
+//! The descriptions of the resources (`oauth-apiserver/pkg/oauth/printers`).
 
 use picoshift_machinery::{GroupVersionKind, Object};
 use serde_json::Value;
@@ -107,6 +107,16 @@ pub static USER_TOKENS: Resource = Resource {
     columns: &[NAME, name("Client Name", CLIENT_OF_TOKEN), CREATED, EXPIRES, REDIRECT_URI, SCOPES],
     field_labels: &["clientName"],
     schema: "com.github.openshift.api.oauth.v1.UserOAuthAccessToken",
+    ..STORED
+};
+
+/// `tokenreviews`, whose objects are Kubernetes' own.
+pub static TOKEN_REVIEWS: Resource = Resource {
+    gvk: kind("TokenReview"),
+    plural: "tokenreviews",
+    singular: "tokenreview",
+    verbs: &[Verb::Create],
+    schema: "io.k8s.api.authentication.v1.TokenReview",
     ..STORED
 };
 

@@ -6,12 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, header};
+use parking_lot::Mutex;
+use picoshift_machinery::bootstrap_user::BootstrapUser;
 use picoshift_machinery::request_info::RequestInfo;
 use picoshift_machinery::selector::FieldSelector;
 use picoshift_machinery::{Object, Status, UserInfo};
 use serde_json::{Value, json};
 
-use super::{Ingredients, OAuth, ServiceAccounts, start};
+use super::{BootstrapSecret, Config, Ingredients, OAuth, ServiceAccounts, start};
 use crate::admission::Admission;
 use crate::authn::memberships::Memberships;
 use crate::decode;
@@ -27,6 +29,7 @@ use crate::store::embedded::{Embedded, Options};
 
 mod objects;
 mod recorded;
+mod reviews;
 
 /// Longest time that anything may take.
 const SOON: Duration = Duration::from_secs(20);
@@ -46,12 +49,24 @@ impl ServiceAccounts for Accounts {
     }
 }
 
+/// What the Secret of the bootstrap administrator comes to.
+#[derive(Default)]
+struct Secret(Mutex<Option<Result<BootstrapUser, String>>>);
+
+#[async_trait]
+impl BootstrapSecret for Secret {
+    async fn bootstrap_user(&self) -> Result<Option<BootstrapUser>, String> {
+        self.0.lock().clone().transpose()
+    }
+}
+
 /// The group, with users beside it, and who asks.
 struct World {
     dir: tempfile::TempDir,
     engine: Arc<Embedded>,
     users: Vec<Arc<dyn Storage>>,
     oauth: OAuth,
+    secret: Arc<Secret>,
     schemas: Schemas,
     user: UserInfo,
 }
@@ -66,12 +81,25 @@ impl World {
         let engine = Embedded::open(&dir.path().join("store.redb"), Options::default()).unwrap();
         let shared = Arc::clone(&engine) as Arc<dyn Engine>;
         let admission = Arc::new(Admission::default());
-        let users = user::start(&shared, &admission, Arc::new(Memberships::new())).await.unwrap();
+        let memberships = Arc::new(Memberships::new());
+        let users = user::start(&shared, &admission, Arc::clone(&memberships)).await.unwrap();
         let accounts = Arc::new(Accounts);
         let find_route = Box::new(|_: &str, _: &str| None);
-        let oauth = start(Ingredients { engine: shared, admission, accounts, find_route }).await.unwrap();
+        let secret = Arc::new(Secret::default());
+        let audiences = vec!["https://kubernetes.default.svc".to_owned()];
+        let ingredients = Ingredients {
+            engine: shared,
+            admission,
+            accounts,
+            find_route,
+            users: users.users,
+            memberships,
+            bootstrap: Arc::clone(&secret) as Arc<dyn BootstrapSecret>,
+            config: Config { audiences, inactivity_seconds: 0 },
+        };
+        let (oauth, users) = (start(ingredients).await.unwrap(), users.storages);
         let user = UserInfo { name: "system:admin".to_owned(), ..UserInfo::default() };
-        Self { dir, engine, users, oauth, schemas: Schemas::load().unwrap(), user }
+        Self { dir, engine, users, oauth, secret, schemas: Schemas::load().unwrap(), user }
     }
 
     /// Ends everything and begins anew on the same data.

@@ -47,7 +47,7 @@ impl World {
         let memberships = Arc::new(Memberships::new());
         let shared = Arc::clone(&engine) as Arc<dyn Engine>;
         let admission = Arc::new(Admission::default());
-        let storages = super::start(&shared, &admission, Arc::clone(&memberships)).await.unwrap();
+        let storages = super::start(&shared, &admission, Arc::clone(&memberships)).await.unwrap().storages;
         let schemas = Schemas::load().unwrap();
         let user = Arc::new(somebody("system:admin", &["system:masters"]));
         Self { _dir: dir, engine, storages, memberships, schemas, user, dry_run: false }
