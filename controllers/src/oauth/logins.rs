@@ -4,8 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::api::Api;
 use super::directory::Provider;
 use super::mapping::{self, MappingError};
@@ -69,7 +67,7 @@ impl Logins {
         address: IpAddr,
         means: Means,
     ) -> Result<Option<User>, LoginError> {
-        let attempt = match self.throttle.begin(name, address, Instant::now()) {
+        let attempt = match self.throttle.begin(name, address).await {
             Ok(attempt) => attempt,
             Err(wait) => {
                 self.metrics.throttled.inc();
@@ -86,12 +84,11 @@ impl Logins {
             },
         );
         match &result {
-            Ok(None) => {}
-            // The guess said nothing about the password, or was right.
+            // The guess was right, or was not even looked at.
             Ok(Some(_)) | Err(LoginError::Mapping(_) | LoginError::Provider(ProviderError::Busy)) => {
                 attempt.forgive();
             }
-            Err(_) => {}
+            Ok(None) | Err(_) => drop(attempt),
         }
         result
     }

@@ -1,7 +1,7 @@
 //! Guessing passwords takes time: who fails too often within a minute is refused for the rest of it, right password or not.
 //!
-//! Counted are failures of a name from an address, of a name from anywhere, and from an address for any name. An attempt
-//! counts as failed while it is under way, so that many at a time gain nothing.
+//! Counted are failures of a name from an address, of a name from anywhere, and from an address for any name. Of
+//! attempts at a time only so many are under way as may still fail, and others wait, so that many at a time gain nothing.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
@@ -42,59 +43,107 @@ impl Key {
 #[derive(Clone, Copy, Debug)]
 struct Window {
     failures: u32,
+    /// Attempts that may become failures.
+    under_way: u32,
     over: Instant,
 }
 
-/// What counts.
-#[derive(Clone, Debug, Default)]
-pub struct Throttle {
-    windows: Arc<Mutex<HashMap<Key, Window>>>,
+/// What counts, shared with the attempts.
+#[derive(Debug, Default)]
+struct Counts {
+    windows: Mutex<HashMap<Key, Window>>,
+    /// An attempt has ended.
+    ended: Notify,
 }
 
-/// An attempt that is under way; it has failed unless it is said to have not.
+/// What keeps guesses few.
+#[derive(Clone, Debug, Default)]
+pub struct Throttle {
+    counts: Arc<Counts>,
+}
+
+/// An attempt that is under way; when it is dropped it has failed.
 #[derive(Debug)]
 pub struct Attempt {
-    windows: Arc<Mutex<HashMap<Key, Window>>>,
+    counts: Arc<Counts>,
     keys: [Key; 3],
+    is_forgiven: bool,
+}
+
+/// Why an attempt does not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotNow {
+    /// Too many have failed; so long.
+    Refused(Duration),
+    /// If those that are under way fail, too many will have.
+    Wait,
 }
 
 impl Throttle {
-    /// Begins an attempt.
+    /// Begins an attempt, once those that are under way leave room for a failure more.
     ///
     /// # Errors
     /// How long to wait instead.
-    pub fn begin(&self, name: &str, address: IpAddr, now: Instant) -> Result<Attempt, Duration> {
-        let (name, address): (String, _) = (name.chars().take(LONGEST_NAME).collect(), network(address));
-        let keys = [Key::NameAndAddress(name.clone(), address), Key::Name(name), Key::Address(address)];
-        let mut windows = self.windows.lock();
-        let full =
-            |key: &Key| windows.get(key).filter(|w| w.over > now && w.failures >= key.most()).map(|w| w.over);
-        if let Some(over) = keys.iter().filter_map(full).max() {
-            return Err(over.duration_since(now));
-        }
-        if windows.len() + keys.len() > MOST {
-            windows.retain(|_, window| window.over > now);
-        }
-        for key in &keys {
-            if let Some(window) = windows.get_mut(key).filter(|window| window.over > now) {
-                window.failures += 1;
-            } else if windows.len() < MOST {
-                windows.insert(key.clone(), Window { failures: 1, over: now + WINDOW });
+    pub async fn begin(&self, name: &str, address: IpAddr) -> Result<Attempt, Duration> {
+        loop {
+            let ended = self.counts.ended.notified();
+            match self.try_begin(name, address, Instant::now()) {
+                Ok(attempt) => return Ok(attempt),
+                Err(NotNow::Refused(wait)) => return Err(wait),
+                Err(NotNow::Wait) => ended.await,
             }
         }
-        Ok(Attempt { windows: Arc::clone(&self.windows), keys })
+    }
+
+    fn try_begin(&self, name: &str, address: IpAddr, now: Instant) -> Result<Attempt, NotNow> {
+        let (name, address): (String, _) = (name.chars().take(LONGEST_NAME).collect(), network(address));
+        let keys = [Key::NameAndAddress(name.clone(), address), Key::Name(name), Key::Address(address)];
+        let mut windows = self.counts.windows.lock();
+        if windows.len() + keys.len() > MOST {
+            windows.retain(|_, window| window.over > now || window.under_way > 0);
+        }
+        for key in &keys {
+            if let Some(window) = windows.get_mut(key).filter(|window| window.over <= now) {
+                *window = Window { failures: 0, over: now + WINDOW, ..*window };
+            }
+        }
+        let known = || keys.iter().filter_map(|key| windows.get(key).map(|window| (key.most(), window)));
+        let full = known().filter(|(most, window)| window.failures >= *most).map(|(_, window)| window.over);
+        if let Some(over) = full.max() {
+            return Err(NotNow::Refused(over.duration_since(now)));
+        }
+        if known().any(|(most, window)| window.failures + window.under_way >= most) {
+            return Err(NotNow::Wait);
+        }
+        for key in &keys {
+            if let Some(window) = windows.get_mut(key) {
+                window.under_way += 1;
+            } else if windows.len() < MOST {
+                windows.insert(key.clone(), Window { failures: 0, under_way: 1, over: now + WINDOW });
+            }
+        }
+        Ok(Attempt { counts: Arc::clone(&self.counts), keys, is_forgiven: false })
     }
 }
 
 impl Attempt {
     /// It does not count.
-    pub fn forgive(self) {
-        let mut windows = self.windows.lock();
+    pub fn forgive(mut self) {
+        self.is_forgiven = true;
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let mut windows = self.counts.windows.lock();
         for key in &self.keys {
             if let Some(window) = windows.get_mut(key) {
-                window.failures = window.failures.saturating_sub(1);
+                window.under_way = window.under_way.saturating_sub(1);
+                window.failures = window.failures.saturating_add(u32::from(!self.is_forgiven));
             }
         }
+        drop(windows);
+        self.counts.ended.notify_waiters();
     }
 }
 
@@ -118,49 +167,73 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
+    /// Fails at once.
+    fn guess(throttle: &Throttle, name: &str, address: IpAddr, now: Instant) -> Result<(), NotNow> {
+        throttle.try_begin(name, address, now).map(drop)
+    }
+
     #[test]
     fn a_name_is_guessed_ten_times_a_minute_from_an_address() {
         let (throttle, now) = (Throttle::default(), Instant::now());
         for _ in 0..PER_NAME_AND_ADDRESS {
-            throttle.begin("alice", address(1), now).unwrap();
+            guess(&throttle, "alice", address(1), now).unwrap();
         }
-        let wait = throttle.begin("alice", address(1), now + Duration::from_secs(20)).unwrap_err();
-        assert_eq!(wait, Duration::from_secs(40));
-        assert!(throttle.begin("bob", address(1), now).is_ok());
-        assert!(throttle.begin("alice", address(2), now).is_ok());
-        assert!(throttle.begin("alice", address(1), now + WINDOW).is_ok());
+        let wait = guess(&throttle, "alice", address(1), now + Duration::from_secs(20));
+        assert_eq!(wait, Err(NotNow::Refused(Duration::from_secs(40))));
+        assert!(guess(&throttle, "bob", address(1), now).is_ok());
+        assert!(guess(&throttle, "alice", address(2), now).is_ok());
+        assert!(guess(&throttle, "alice", address(1), now + WINDOW).is_ok());
     }
 
     #[test]
     fn spraying_is_slowed_down() {
         let (throttle, now) = (Throttle::default(), Instant::now());
         for n in 0..PER_ADDRESS {
-            throttle.begin(&format!("user{n}"), address(1), now).unwrap();
+            guess(&throttle, &format!("user{n}"), address(1), now).unwrap();
         }
-        assert!(throttle.begin("one-more", address(1), now).is_err());
-        assert!(throttle.begin("one-more", address(2), now).is_ok());
+        assert!(guess(&throttle, "one-more", address(1), now).is_err());
+        assert!(guess(&throttle, "one-more", address(2), now).is_ok());
         let many = Throttle::default();
-        let refused = (0..100).filter(|n| many.begin("alice", address(*n), now).is_err()).count();
+        let refused = (0..100).filter(|n| guess(&many, "alice", address(*n), now).is_err()).count();
         assert_eq!(refused, 40);
     }
 
-    #[test]
-    fn who_knows_the_password_is_never_refused() {
-        let (throttle, now) = (Throttle::default(), Instant::now());
-        for _ in 0..1000 {
-            throttle.begin("alice", address(1), now).unwrap().forgive();
-        }
+    #[tokio::test]
+    async fn who_knows_the_password_is_never_refused_however_many_at_a_time() {
+        let throttle = Throttle::default();
+        let logins = (0..1000).map(|_| async {
+            let attempt = throttle.begin("alice", address(1)).await.unwrap();
+            tokio::task::yield_now().await;
+            attempt.forgive();
+        });
+        futures::future::join_all(logins).await;
+        assert!(
+            throttle.counts.windows.lock().values().all(|window| window.failures + window.under_way == 0)
+        );
+    }
+
+    #[tokio::test]
+    async fn guesses_at_a_time_gain_nothing() {
+        let throttle = Throttle::default();
+        let guesses = (0..100).map(|_| async {
+            let attempt = throttle.begin("alice", address(1)).await.ok()?;
+            tokio::task::yield_now().await;
+            drop(attempt);
+            Some(())
+        });
+        let answered = futures::future::join_all(guesses).await.into_iter().flatten().count();
+        assert_eq!(answered, usize::try_from(PER_NAME_AND_ADDRESS).unwrap());
     }
 
     #[test]
     fn memory_is_bounded_and_networks_are_one() {
         let (throttle, now) = (Throttle::default(), Instant::now());
         for n in 0..u32::try_from(MOST).unwrap() {
-            let _ = throttle.begin(&n.to_string(), IpAddr::from(n.to_be_bytes()), now);
+            let _ = guess(&throttle, &n.to_string(), IpAddr::from(n.to_be_bytes()), now);
         }
-        assert!(throttle.windows.lock().len() <= MOST);
-        assert!(throttle.begin("late", address(1), now + WINDOW).is_ok());
-        assert!(throttle.windows.lock().len() <= 3);
+        assert!(throttle.counts.windows.lock().len() <= MOST);
+        assert!(guess(&throttle, "late", address(1), now + WINDOW).is_ok());
+        assert!(throttle.counts.windows.lock().len() <= 3);
         assert_eq!(network("2001:db8::1".parse().unwrap()), network("2001:db8::2".parse().unwrap()));
         assert_eq!(network("::ffff:192.0.2.1".parse().unwrap()), address(1));
     }

@@ -1,3 +1,5 @@
+//! Secrets of clients, and service accounts that are clients.
+
 use std::sync::Arc;
 
 use base64::Engine as _;

@@ -1,3 +1,5 @@
+//! Providers, kube:admin and the lives of tokens as configuration and Secrets change.
+
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::json;

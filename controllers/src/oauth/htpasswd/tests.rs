@@ -1,3 +1,5 @@
+//! Every kind of hash, names that are cut, and how long a guess takes.
+
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;

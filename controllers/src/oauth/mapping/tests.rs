@@ -1,3 +1,5 @@
+//! First and later logins by each method, and names that are somebody else's.
+
 use std::sync::Arc;
 
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Headers, redirects, and what clients are told.
+
 use super::*;
 use crate::oauth::call::tests::call;
 

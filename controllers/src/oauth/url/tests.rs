@@ -1,3 +1,5 @@
+//! What Go reads and writes, and where browsers may be sent.
+
 use proptest::prelude::*;
 
 use super::*;
