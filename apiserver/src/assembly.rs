@@ -98,15 +98,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
         None => Ok(()),
         Some(why) => Err(why.to_string()),
     });
-    let namespaces = Namespaces::start(client.clone());
-    let synced = Arc::clone(&namespaces);
-    checks.add("namespace-lifecycle-synced", Shown::OnlyReady, move || {
-        if synced.is_synced() { Ok(()) } else { Err("namespaces not read yet".to_owned()) }
-    });
-    let admission = Arc::new(Admission::new(vec![
-        Box::new(NamespaceLifecycle::new(namespaces)),
-        Box::new(OwnerReferences::new(Arc::clone(&authorizer), KindResolver::new(client.clone()))),
-    ]));
+    let admission = admission(&client, &authorizer, checks);
 
     let secrets = Secrets::new(client.clone());
     let strategy =
@@ -164,6 +156,19 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     storages.extend(reviews_and_roles);
     let feeds = vec![projects.feed, oauth.tasks];
     Ok(Assembly { endpoints: endpoints(storages, &permissions)?, tokens: oauth.tokens, engine, feeds })
+}
+
+/// What all writes are asked about.
+fn admission(client: &Client, authorizer: &Arc<dyn Authorizer>, checks: &Checks) -> Arc<Admission> {
+    let namespaces = Namespaces::start(client.clone());
+    let synced = Arc::clone(&namespaces);
+    checks.add("namespace-lifecycle-synced", Shown::OnlyReady, move || {
+        if synced.is_synced() { Ok(()) } else { Err("namespaces not read yet".to_owned()) }
+    });
+    Arc::new(Admission::new(vec![
+        Box::new(NamespaceLifecycle::new(namespaces)),
+        Box::new(OwnerReferences::new(Arc::clone(authorizer), KindResolver::new(client.clone()))),
+    ]))
 }
 
 /// `/apis` and below, where no resource is named.
