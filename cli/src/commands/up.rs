@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use kube::Client;
 use serde_json::Value;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{lock_state, say};
@@ -140,12 +141,16 @@ impl Up<'_> {
             let granted = apply::apply(&client, &roles).await?;
             apply::await_established(&client, &roles).await?;
             // Its groups are registered only when our server is ready: kube-apiserver would log what it cannot reach.
+            let available = Notify::new();
             let served = async {
                 let server = self.bring_up(&picoshift_apiserver).await?;
-                self.register(&client, &apis, granted, server).await
+                self.register(&client, &apis, granted, server, &available).await
             };
             let through_the_shim = async {
                 let shim = self.bring_up(&shim).await?;
+                // One second after a group is registered kube-apiserver asks for its schema. Whether it is available it has to
+                // have found out by then, and these would take it the processor.
+                available.notified().await;
                 let others = tokio::try_join!(
                     self.bring_up(&ours),
                     self.bring_up(&controller_manager),
@@ -204,19 +209,21 @@ impl Up<'_> {
         Ok(running)
     }
 
-    /// Registers the API groups, and waits until they are served.
+    /// Registers the API groups, and waits until they are served; tells when kube-apiserver knows that they are available.
     async fn register(
         &self,
         client: &Client,
         objects: &[Value],
         granted: usize,
         mut server: Running,
+        available: &Notify,
     ) -> Result<Running> {
         let step = self.progress.step("OpenShift APIs and roles");
         let registered = async {
             let changed = apply::apply(client, objects).await?;
             let served = async {
                 apply::await_available(client, objects).await?;
+                available.notify_one();
                 apply::await_discovered(client, objects).await
             };
             match tokio::time::timeout(AVAILABLE_WITHIN, served).await {
