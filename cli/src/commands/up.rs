@@ -141,16 +141,16 @@ impl Up<'_> {
             let granted = apply::apply(&client, &roles).await?;
             apply::await_established(&client, &roles).await?;
             // Its groups are registered only when our server is ready: kube-apiserver would log what it cannot reach.
-            let available = Notify::new();
+            let reached = Notify::new();
             let served = async {
                 let server = self.bring_up(&picoshift_apiserver).await?;
-                self.register(&client, &apis, granted, server, &available).await
+                self.register(&client, &apis, granted, server, &reached).await
             };
             let through_the_shim = async {
                 let shim = self.bring_up(&shim).await?;
-                // One second after a group is registered kube-apiserver asks for its schema. Whether it is available it has to
-                // have found out by then, and these would take it the processor.
-                available.notified().await;
+                // A second after a group is registered kube-apiserver asks for its schema. By then it has to have found out that
+                // it reaches the group, and these would take it the processor.
+                reached.notified().await;
                 let others = tokio::try_join!(
                     self.bring_up(&ours),
                     self.bring_up(&controller_manager),
@@ -209,22 +209,23 @@ impl Up<'_> {
         Ok(running)
     }
 
-    /// Registers the API groups, and waits until they are served; tells when kube-apiserver knows that they are available.
+    /// Registers the API groups, and waits until they are served; tells when kube-apiserver reaches them.
     async fn register(
         &self,
         client: &Client,
         objects: &[Value],
         granted: usize,
         mut server: Running,
-        available: &Notify,
+        reached: &Notify,
     ) -> Result<Running> {
         let step = self.progress.step("OpenShift APIs and roles");
         let registered = async {
             let changed = apply::apply(client, objects).await?;
             let served = async {
                 apply::await_available(client, objects).await?;
-                available.notify_one();
-                apply::await_discovered(client, objects).await
+                apply::await_discovered(client, objects).await?;
+                reached.notify_one();
+                Ok::<_, anyhow::Error>(())
             };
             match tokio::time::timeout(AVAILABLE_WITHIN, served).await {
                 Ok(done) => done.map(|()| changed),
