@@ -1,7 +1,7 @@
 //! `/oauth/authorize/approve`: the user is asked what a client may do.
 
 use http::Method;
-use picoshift_machinery::kubeadmin;
+use picoshift_machinery::bootstrap_user;
 
 use super::{Endpoints, Unknown, csrf_token};
 use crate::oauth::call::Call;
@@ -92,7 +92,7 @@ impl Endpoints {
         if let Err(error) = grants::grant(self.api(), user, &client.name, &asked).await {
             tracing::warn!(client = client.name, %error, "cannot keep what a user grants");
             return pages::grant_error(match user.name.as_str() {
-                kubeadmin::USER => "Could not create client authorization",
+                bootstrap_user::NAME => "Could not create client authorization",
                 _ => "Could not update client authorization",
             });
         }
