@@ -125,6 +125,9 @@ mod tests {
         let first = uid(&json!({}));
         assert_eq!(first.len(), 86);
         assert_eq!(first, URL_SAFE_NO_PAD.encode(Sha512::digest(format!("u7{HASH}"))));
+        // By Go's sha512 and base64.RawURLEncoding over "abc".
+        let known = "3a81oZNherrMQXNJriBBMRLm-k6JqX6iCp7u5ktV05ohkpkqJ0_BqDa6PCOj_uu9RU1EI2Q86A4qmslPpUyknw";
+        assert_eq!(URL_SAFE_NO_PAD.encode(Sha512::digest("abc")), known);
         let other = STANDARD.encode(HASH.replace("01234", "43210"));
         for with in [
             json!({"metadata": {"uid": "v"}}),

@@ -11,7 +11,6 @@ pub mod field_error;
 pub mod followed;
 pub mod group_version;
 pub mod health;
-pub mod kubeadmin;
 pub mod listener;
 pub mod log;
 pub mod media_type;

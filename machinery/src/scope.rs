@@ -12,8 +12,6 @@ pub mod restriction;
 #[cfg(test)]
 mod tests;
 
-/// Where an identity carries its token's scopes: a key of `extra`.
-pub const EXTRA_KEY: &str = "scopes.authorization.openshift.io";
 /// Every namespace, in a role scope.
 pub const ALL_NAMESPACES: &str = "*";
 

@@ -9,7 +9,7 @@ use picoshift_machinery::body::Body;
 use picoshift_machinery::{Status, answer, plain};
 use uuid::Uuid;
 
-use crate::credentials;
+use crate::credentials::{self, Carried};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -45,6 +45,13 @@ pub fn check(head: &Parts, ends: bool) -> Result<(), Refusal> {
     }
     if count(AUTHORIZATION) > 1 {
         return Err(Refusal::Malformed("too many Authorization headers"));
+    }
+    // Which of two tokens kube-apiserver takes depends on both; we could not tell whose end is the stream's.
+    if let (Carried::Token(one), Carried::Token(other)) =
+        (credentials::bearer(&head.headers), credentials::websocket(&head.headers))
+        && one != other
+    {
+        return Err(Refusal::Malformed("two bearer tokens"));
     }
     if count(CONTENT_LENGTH) > 1 {
         return Err(Refusal::Malformed("too many Content-Length headers"));
@@ -157,6 +164,21 @@ mod tests {
             assert!(matches!(ok(bad), Err(Refusal::Malformed(_))), "{bad:?}");
         }
         assert!(matches!(check(&head("*", &[("host", "a")]), true), Err(Refusal::Malformed(_))));
+    }
+
+    #[test]
+    fn two_tokens_are_one_or_none() {
+        use base64::Engine as _;
+        let ask = |bearer: &str, protocol: &str| {
+            let encoded = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(protocol);
+            let protocols = format!("v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.{encoded}");
+            let upgrade = [("host", "a"), ("connection", "Upgrade"), ("upgrade", "websocket")];
+            let tokens = [("authorization", bearer), ("sec-websocket-protocol", protocols.as_str())];
+            check(&head("/", &[&upgrade[..], &tokens[..]].concat()), true)
+        };
+        assert_eq!(ask("Bearer sha256~a", "sha256~a"), Ok(()));
+        assert_eq!(ask("Basic x", "sha256~a"), Ok(()));
+        assert!(matches!(ask("Bearer sha256~a", "sha256~b"), Err(Refusal::Malformed(_))));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use parking_lot::Mutex;
-use picoshift_machinery::kubeadmin;
+use picoshift_machinery::Object;
+use picoshift_machinery::bootstrap_user::BootstrapUser;
 use serde_json::Value;
 
 use super::htpasswd::Htpasswd;
@@ -200,17 +201,10 @@ impl Told {
     }
 
     fn kube_admin(&self) -> Option<KubeAdmin> {
-        let secret = self.kube_admin.as_ref()?;
-        let hash = secret.data.as_ref()?.get(kubeadmin::LOGIN)?;
-        let created = secret.metadata.creation_timestamp.as_ref()?.0;
-        let is_original = kubeadmin::is_original(created, self.kube_system_created?);
-        if secret.metadata.deletion_timestamp.is_some() || !is_original {
-            return None;
-        }
-        let text = std::str::from_utf8(&hash.0).ok()?;
-        text.parse::<bcrypt::HashParts>().ok()?;
-        let uid = kubeadmin::uid(&secret.uid()?, &secret.resource_version()?, &hash.0);
-        Some(KubeAdmin { hash: text.to_owned(), uid })
+        let secret = Object::from_value(serde_json::to_value(self.kube_admin.as_ref()?).ok()?)?;
+        let BootstrapUser { hash, uid } =
+            BootstrapUser::of_secret(&secret, self.kube_system_created?).ok().flatten()?;
+        Some(KubeAdmin { hash: String::from_utf8(hash).ok()?, uid })
     }
 }
 

@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode};
 use jiff::Timestamp;
 use picoshift_machinery::Status;
 use picoshift_machinery::body::full;
-use picoshift_machinery::kubeadmin;
+use picoshift_machinery::bootstrap_user;
 use picoshift_machinery::plain;
 
 use super::api::Api;
@@ -117,13 +117,14 @@ impl Endpoints {
         let now = (self.clock)().as_second();
         let user = known.keys.as_ref()?.open(call.cookie(session::COOKIE)?, now)?;
         // A password of kube:admin that was changed ends its sessions.
-        let is_current = user.name != kubeadmin::USER || known.kube_admin.as_ref() == Some(&user.uid);
+        let is_current = user.name != bootstrap_user::NAME || known.kube_admin.as_ref() == Some(&user.uid);
         is_current.then_some(user)
     }
 
     /// Begins the session of `user`; `None` when there are no keys yet.
     fn with_session(&self, reply: Reply, known: &Known, user: &User) -> Option<Reply> {
-        let lasts = if user.name == kubeadmin::USER { session::LASTS_FOR_KUBE_ADMIN } else { session::LASTS };
+        let lasts =
+            if user.name == bootstrap_user::NAME { session::LASTS_FOR_KUBE_ADMIN } else { session::LASTS };
         let cookie =
             known.keys.as_ref()?.seal(Some(user), (self.clock)().as_second().saturating_add(lasts))?;
         Some(reply::with_cookie(reply, session::COOKIE, &cookie))

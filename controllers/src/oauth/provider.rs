@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use picoshift_machinery::kubeadmin;
+use picoshift_machinery::bootstrap_user::{self, MIN_PASSWORD};
 use tokio::sync::Semaphore;
 
 use super::htpasswd::Htpasswd;
@@ -14,8 +14,6 @@ use super::session::User;
 
 /// Guesses that wait for a turn; more are sent away.
 const LONGEST_QUEUE: usize = 256;
-/// A password of kube:admin is at least so long.
-const SHORTEST_KUBE_ADMIN: usize = 23;
 
 /// Who somebody is to a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +165,7 @@ pub struct KubeAdmin {
 #[async_trait]
 impl PasswordProvider for KubeAdmin {
     fn name(&self) -> &str {
-        kubeadmin::USER
+        bootstrap_user::NAME
     }
 
     async fn authenticate(
@@ -176,20 +174,20 @@ impl PasswordProvider for KubeAdmin {
         password: &str,
         hashing: &Hashing,
     ) -> Result<Option<Found>, ProviderError> {
-        if !matches!(name, kubeadmin::USER | kubeadmin::LOGIN) {
+        if !matches!(name, bootstrap_user::NAME | bootstrap_user::LOGIN_NAME) {
             return Ok(None);
         }
-        if password.len() < SHORTEST_KUBE_ADMIN {
+        if password.len() < MIN_PASSWORD {
             let text = format!(
-                "{} password must be at least {SHORTEST_KUBE_ADMIN} characters long",
-                kubeadmin::LOGIN
+                "{} password must be at least {MIN_PASSWORD} characters long",
+                bootstrap_user::LOGIN_NAME
             );
             return Err(ProviderError::Failed(text));
         }
         let (hash, password) = (self.hash.clone(), password.to_owned());
         let checked = hashing.run(move || bcrypt::verify(password, &hash)).await?;
         let fits = checked.map_err(|error| ProviderError::Failed(error.to_string()))?;
-        let user = User { name: kubeadmin::USER.to_owned(), uid: self.uid.clone() };
+        let user = User { name: bootstrap_user::NAME.to_owned(), uid: self.uid.clone() };
         Ok(fits.then_some(Found::User(user)))
     }
 }

@@ -14,8 +14,8 @@ use kube::core::GroupVersionKind;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt as _};
 use picoshift_machinery::body::Body;
+use picoshift_machinery::bootstrap_user;
 use picoshift_machinery::drain::Drain;
-use picoshift_machinery::kubeadmin;
 use picoshift_machinery::listener::{Limits, Listener, Service};
 use picoshift_machinery::peer::Peer;
 use picoshift_machinery::plain;
@@ -179,9 +179,16 @@ impl Watches<'_> {
         tokio::join!(
             follow_some(configuration, named("cluster"), "oauths", &cluster, r, m),
             follow_some(secrets(CONFIG), all, "secrets of providers", &files, r, m),
-            follow_some(secrets(kubeadmin::NAMESPACE), named(kubeadmin::LOGIN), "kubeadmin", &admin, r, m),
+            follow_some(
+                secrets(bootstrap_user::SECRET_NAMESPACE),
+                named(bootstrap_user::LOGIN_NAME),
+                "kubeadmin",
+                &admin,
+                r,
+                m
+            ),
             follow_some(secrets(AUTHENTICATION), named(SESSION), "session keys", &keys, r, m),
-            follow_some(namespaces, named(kubeadmin::NAMESPACE), "kube-system", &born, r, m),
+            follow_some(namespaces, named(bootstrap_user::SECRET_NAMESPACE), "kube-system", &born, r, m),
         );
     }
 }

@@ -100,7 +100,7 @@ impl Throttle {
         let keys = [Key::NameAndAddress(name.clone(), address), Key::Name(name), Key::Address(address)];
         let mut windows = self.counts.windows.lock();
         if windows.len() + keys.len() > MOST {
-            windows.retain(|_, window| window.over > now || window.under_way > 0);
+            make_room(&mut windows, keys.len(), now);
         }
         for key in &keys {
             if let Some(window) = windows.get_mut(key).filter(|window| window.over <= now) {
@@ -118,7 +118,7 @@ impl Throttle {
         for key in &keys {
             if let Some(window) = windows.get_mut(key) {
                 window.under_way += 1;
-            } else if windows.len() < MOST {
+            } else {
                 windows.insert(key.clone(), Window { failures: 0, under_way: 1, over: now + WINDOW });
             }
         }
@@ -144,6 +144,18 @@ impl Drop for Attempt {
         }
         drop(windows);
         self.counts.ended.notify_waiters();
+    }
+}
+
+/// Forgets what is over, and then, if need be, whoever has failed least: names and addresses that are made up by the thousand
+/// fail once or twice each, and must not make room for those that are guessed at. Attempts that are under way stay; they are
+/// fewer than connections.
+fn make_room(windows: &mut HashMap<Key, Window>, wanted: usize, now: Instant) {
+    windows.retain(|_, window| window.over > now || window.under_way > 0);
+    let mut least = 1;
+    while windows.len() + wanted > MOST && least <= PER_ADDRESS {
+        windows.retain(|_, window| window.failures > least || window.under_way > 0);
+        least *= 2;
     }
 }
 
@@ -226,6 +238,23 @@ mod tests {
     }
 
     #[test]
+    fn who_fills_the_memory_does_not_guess_for_free() {
+        let (throttle, now) = (Throttle::default(), Instant::now());
+        let mut made_up = 0..u32::MAX;
+        let mut fill = || {
+            for n in made_up.by_ref().take(MOST) {
+                let _ =
+                    guess(&throttle, &format!("nobody{n}"), IpAddr::from((1 << 31 | n).to_be_bytes()), now);
+            }
+        };
+        fill();
+        let answered = (0..250).filter(|n| guess(&throttle, "alice", address(*n), now).is_ok()).count();
+        assert_eq!(answered, usize::try_from(PER_NAME).unwrap(), "guesses count while all is full");
+        fill();
+        assert!(guess(&throttle, "alice", address(251), now).is_err(), "and are not forgotten first");
+    }
+
+    #[test]
     fn memory_is_bounded_and_networks_are_one() {
         let (throttle, now) = (Throttle::default(), Instant::now());
         for n in 0..u32::try_from(MOST).unwrap() {
@@ -233,7 +262,9 @@ mod tests {
         }
         assert!(throttle.counts.windows.lock().len() <= MOST);
         assert!(guess(&throttle, "late", address(1), now + WINDOW).is_ok());
-        assert!(throttle.counts.windows.lock().len() <= 3);
+        let mut windows = throttle.counts.windows.lock();
+        make_room(&mut windows, MOST, now + 2 * WINDOW);
+        assert!(windows.is_empty(), "what is over goes first");
         assert_eq!(network("2001:db8::1".parse().unwrap()), network("2001:db8::2".parse().unwrap()));
         assert_eq!(network("::ffff:192.0.2.1".parse().unwrap()), address(1));
     }

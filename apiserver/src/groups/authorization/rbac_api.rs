@@ -64,7 +64,7 @@ impl RbacApi {
             |e: &dyn std::fmt::Display| Status::internal(format_args!("request to kube-apiserver: {e}"));
         let request = Request::builder().method(method).uri(path(place)?).body(body);
         let mut request = request.map_err(|e| failed(&e))?;
-        for (name, value) in headers(user) {
+        for (name, value) in headers(user)? {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|e| failed(&e))?;
             let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|e| failed(&e))?;
             request.headers_mut().append(name, value);
@@ -95,7 +95,10 @@ fn path(place: &Place<'_>) -> Result<String, Status> {
 
 /// The headers by which a request is made in a user's name: with all that is known of him, so that nothing that limits him
 /// is lost, token scopes above all.
-fn headers(user: &UserInfo) -> Vec<(String, &str)> {
+///
+/// # Errors
+/// 500 for a user who would arrive as another: readers cut blanks off the ends.
+fn headers(user: &UserInfo) -> Result<Vec<(String, &str)>, Status> {
     let mut headers = vec![("impersonate-user".to_owned(), user.name.as_str())];
     if !user.uid.is_empty() {
         headers.push(("impersonate-uid".to_owned(), &user.uid));
@@ -105,7 +108,10 @@ fn headers(user: &UserInfo) -> Vec<(String, &str)> {
         let name = format!("impersonate-extra-{}", utf8_percent_encode(key, NOT_IN_HEADER_NAMES));
         headers.extend(values.iter().map(|value| (name.clone(), value.as_str())));
     }
-    headers
+    if headers.iter().any(|(_, value)| value.trim_matches([' ', '\t']) != *value) {
+        return Err(Status::internal("the user cannot be named in headers"));
+    }
+    Ok(headers)
 }
 
 #[cfg(test)]
@@ -140,7 +146,22 @@ mod tests {
         .iter()
         .map(own)
         .collect();
-        assert_eq!(headers(&user), expected);
+        assert_eq!(headers(&user).unwrap(), expected);
+    }
+
+    #[test]
+    fn who_would_arrive_as_another_is_not_named() {
+        let named = |name: &str, group: &str| UserInfo {
+            name: name.to_owned(),
+            groups: vec![group.to_owned()],
+            ..UserInfo::default()
+        };
+        assert!(headers(&named("jürgen", "a b")).is_ok());
+        for user in
+            [named("jane", "system:masters "), named("jane", "\tsystem:masters"), named(" admin", "a")]
+        {
+            assert!(headers(&user).is_err(), "{user:?}");
+        }
     }
 
     #[test]

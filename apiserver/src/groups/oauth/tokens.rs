@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use picoshift_machinery::bootstrap_user::{self, BootstrapUser};
 use picoshift_machinery::field_error::quote;
-use picoshift_machinery::{Object, Status, UserInfo, oauth_token, scope};
+use picoshift_machinery::user_info::SCOPES_EXTRA;
+use picoshift_machinery::{Object, Status, UserInfo, oauth_token};
 
 use super::activity::Activity;
 use super::expiry::Expiring;
@@ -147,7 +148,7 @@ fn check(token: &Object, uid: &str, now: Timestamp) -> Result<(), Refused> {
 
 fn scopes_of(token: &Object) -> std::collections::BTreeMap<String, Vec<String>> {
     let scopes = strings(token, "scopes").into_iter().map(str::to_owned).collect();
-    [(scope::EXTRA_KEY.to_owned(), scopes)].into()
+    [(SCOPES_EXTRA.to_owned(), scopes)].into()
 }
 
 /// Several reasons as one, each once.

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use picoshift_machinery::scope::restriction::{Restriction, RoleRestriction};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::{Client, ClientError, GrantMethod, Secrets};
 use crate::oauth::api::{Api, ApiError, segment};
@@ -16,6 +17,8 @@ const PREFIX: &str = "system:serviceaccount:";
 const URI: &str = "serviceaccounts.openshift.io/oauth-redirecturi.";
 const REFERENCE: &str = "serviceaccounts.openshift.io/oauth-redirectreference.";
 const CHALLENGES: &str = "serviceaccounts.openshift.io/oauth-want-challenges";
+/// Bytes of an account's name that begin the name of an event about it.
+const MOST_OF_NAME: usize = 200;
 /// The scopes that a service account may ask for beside roles in its namespace.
 const SCOPES: [&str; 4] =
     ["user:info", "user:check-access", "user:list-scoped-projects", "user:list-projects"];
@@ -27,6 +30,7 @@ pub fn split(id: &str) -> Option<(&str, &str)> {
     let is_name = |text: &str| {
         !text.is_empty()
             && text.len() <= 253
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'))
     };
     (is_name(namespace) && is_name(name)).then_some((namespace, name))
@@ -90,6 +94,9 @@ fn models(annotations: &Value) -> (Vec<Model>, Vec<String>) {
         } else if let Some(name) = key.strip_prefix(REFERENCE) {
             let model = models.entry(name).or_default();
             match serde_json::from_str::<Value>(value) {
+                Ok(reference) if !is_reference(&reference) => {
+                    errors.push(format!("{REFERENCE}{name} is no OAuthRedirectReference"));
+                }
                 Ok(reference) => {
                     let of = |field: &str| reference["reference"][field].as_str().unwrap_or_default();
                     model.is_foreign =
@@ -101,6 +108,11 @@ fn models(annotations: &Value) -> (Vec<Model>, Vec<String>) {
         }
     }
     (models.into_values().collect(), errors)
+}
+
+fn is_reference(value: &Value) -> bool {
+    let version = value["apiVersion"].as_str().unwrap_or_default();
+    value["kind"] == "OAuthRedirectReference" && matches!(version, "v1" | "oauth.openshift.io/v1")
 }
 
 fn target(url: &Url) -> Target {
@@ -204,10 +216,15 @@ async fn tell(api: &dyn Api, account: &Value, errors: &[String]) {
         [only] => only.clone(),
         several => format!("[{}]", several.join(", ")),
     };
+    // One event for each complaint: whoever asks is nobody yet, and must not fill the cluster's store by asking.
+    let sum = Sha256::digest(format!("{}{message}", metadata["uid"]));
+    let start = name.get(..MOST_OF_NAME).unwrap_or(name).trim_end_matches(['.', '-']);
+    let event_name =
+        format!("{start}.{:016x}", sum.iter().take(8).fold(0_u64, |n, byte| n << 8 | u64::from(*byte)));
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let event = json!({
         "apiVersion": "v1", "kind": "Event",
-        "metadata": {"generateName": format!("{name}."), "namespace": namespace},
+        "metadata": {"name": event_name, "namespace": namespace},
         "involvedObject": {"apiVersion": "v1", "kind": "ServiceAccount", "namespace": namespace, "name": name,
             "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
         "reason": "NoSAOAuthRedirectURIs", "message": message, "type": "Warning", "count": 1,
@@ -248,6 +265,9 @@ mod tests {
             "system:serviceaccount::a",
             "x",
             "system:serviceaccount:..:a/b",
+            "system:serviceaccount:..:a",
+            "system:serviceaccount:a:.",
+            "system:serviceaccount:a:-",
         ] {
             assert_eq!(split(other), None, "{other}");
         }
@@ -260,11 +280,15 @@ mod tests {
             "serviceaccounts.openshift.io/oauth-redirecturi.b": "/only/path",
             "serviceaccounts.openshift.io/oauth-redirectreference.b":
                 "{\"kind\":\"OAuthRedirectReference\",\"apiVersion\":\"v1\",\"reference\":{\"kind\":\"Route\",\"name\":\"web\"}}",
-            "serviceaccounts.openshift.io/oauth-redirectreference.c": "{\"reference\":{\"kind\":\"Ingress\",\"name\":\"x\"}}",
+            "serviceaccounts.openshift.io/oauth-redirectreference.c":
+                "{\"kind\":\"OAuthRedirectReference\",\"apiVersion\":\"v1\",\"reference\":{\"kind\":\"Ingress\",\"name\":\"x\"}}",
             "serviceaccounts.openshift.io/oauth-redirectreference.d": "no JSON",
+            // Our API server, which judges the tokens, reads none either.
+            "serviceaccounts.openshift.io/oauth-redirectreference.e": "{\"reference\":{\"kind\":\"Route\",\"name\":\"web\"}}",
         });
         let (models, errors) = models(&annotations);
-        assert_eq!(errors.len(), 1);
+        assert_eq!(errors.len(), 2);
+        assert_eq!(models[4].route, "");
         assert_eq!(models[0].target.uri().as_deref(), Some("https://a.example:8443/cb"));
         assert!(models[2].is_foreign);
         let admitted = json!([{"type": "Admitted", "status": "True"}]);

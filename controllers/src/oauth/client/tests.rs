@@ -54,7 +54,8 @@ async fn a_service_account_proves_itself_by_its_token() {
     let id = "system:serviceaccount:ns:proxy";
     let annotations = json!({
         "serviceaccounts.openshift.io/oauth-redirecturi.a": "https://a.example/cb",
-        "serviceaccounts.openshift.io/oauth-redirectreference.b": "{\"reference\":{\"kind\":\"Route\",\"name\":\"web\"}}",
+        "serviceaccounts.openshift.io/oauth-redirectreference.b":
+            "{\"kind\":\"OAuthRedirectReference\",\"apiVersion\":\"v1\",\"reference\":{\"kind\":\"Route\",\"name\":\"web\"}}",
         "serviceaccounts.openshift.io/oauth-want-challenges": "true",
     });
     let route = json!({"spec": {"tls": {"termination": "edge"}}, "status": {"ingress": [
@@ -94,4 +95,10 @@ async fn a_service_account_without_redirects_is_told() {
     let events = fake.all("events");
     assert_eq!(events[0]["reason"], "NoSAOAuthRedirectURIs");
     assert_eq!(events[0]["involvedObject"]["name"], "bare");
+    // Whoever asks again and again, and that is anybody, leaves no more.
+    for _ in 0..3 {
+        assert!(find(&fake, "system:serviceaccount:ns:bare").await.is_err());
+    }
+    assert_eq!(fake.all("events").len(), 1);
+    assert!(events[0]["metadata"]["name"].as_str().unwrap().starts_with("bare."));
 }

@@ -1,7 +1,7 @@
 //! `/oauth/authorize/approve`: the user is asked what a client may do.
 
 use http::Method;
-use picoshift_machinery::kubeadmin;
+use picoshift_machinery::bootstrap_user;
 
 use super::{Endpoints, Unknown, csrf_token};
 use crate::oauth::call::Call;
@@ -12,7 +12,7 @@ use crate::oauth::pages::{self, GrantPage};
 use crate::oauth::reply::{self, Reply};
 use crate::oauth::scopes::{self, describe};
 use crate::oauth::session::User;
-use crate::oauth::url::{Url, Values, is_server_relative};
+use crate::oauth::url::{Values, is_server_relative};
 
 impl Endpoints {
     pub(super) async fn approve(&self, call: &Call) -> Reply {
@@ -92,7 +92,7 @@ impl Endpoints {
         if let Err(error) = grants::grant(self.api(), user, &client.name, &asked).await {
             tracing::warn!(client = client.name, %error, "cannot keep what a user grants");
             return pages::grant_error(match user.name.as_str() {
-                kubeadmin::USER => "Could not create client authorization",
+                bootstrap_user::NAME => "Could not create client authorization",
                 _ => "Could not update client authorization",
             });
         }
@@ -104,13 +104,15 @@ impl Endpoints {
 /// Back to the request, with one more parameter; `None` if `then` leads anywhere else. Upstream follows it wherever it
 /// leads.
 fn back(then: &str, name: &str, value: &str) -> Option<Reply> {
-    let url = Url::parse(then).ok()?;
     let is_ours =
         then.strip_prefix("../authorize").is_some_and(|rest| rest.is_empty() || rest.starts_with('?'));
     if !is_ours && !is_server_relative(then) {
         return None;
     }
-    let mut query = Values::parse(&url.query);
+    let then = then.split('#').next().unwrap_or_default();
+    // The path stays as it is written: `/%2Fhost`, decoded, would be another server.
+    let (path, query) = then.split_once('?').unwrap_or((then, ""));
+    let mut query = Values::parse(query);
     query.set(name, value);
-    Some(reply::found(&Url { query: query.encode(), ..url }.to_string()))
+    Some(reply::found(&format!("{path}?{}", query.encode())))
 }

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use http::header::{HeaderName, WARNING, WWW_AUTHENTICATE};
-use picoshift_machinery::{kubeadmin, plain, scope};
+use picoshift_machinery::{bootstrap_user, plain, scope};
 
 use super::{Endpoints, Unknown};
 use crate::oauth::call::Call;
@@ -83,7 +83,7 @@ impl Endpoints {
             }
         };
         // The session was for this one request; only kube:admin, whom no provider remembers, goes on.
-        if user.name == kubeadmin::USER { reply } else { Self::without_session(reply, &known) }
+        if user.name == bootstrap_user::NAME { reply } else { Self::without_session(reply, &known) }
     }
 
     /// Checks what may not be told to the client yet, then what may.

@@ -2,7 +2,7 @@
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, StatusCode};
-use picoshift_machinery::{kubeadmin, plain};
+use picoshift_machinery::{bootstrap_user, plain};
 
 use super::{Endpoints, csrf_token};
 use crate::oauth::call::Call;
@@ -94,7 +94,7 @@ impl Endpoints {
         };
         match self.exchange(client, code, &self.display_url(), "").await {
             Ok(issued) => {
-                let may_log_out = issued.code.is_of(kubeadmin::USER);
+                let may_log_out = issued.code.is_of(bootstrap_user::NAME);
                 pages::display_token(&issued.token, &self.settings.api_url, may_log_out)
             }
             Err(code) => {

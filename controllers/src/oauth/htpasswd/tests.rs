@@ -60,25 +60,24 @@ fn long_names_are_cut() {
     assert_eq!(file.check(&long, "password"), Ok(Some(cut)));
 }
 
-/// The shortest of several: noise only makes things longer.
 fn time(file: &Htpasswd, name: &str) -> Duration {
-    let times = (0..5).map(|_| {
-        let begun = Instant::now();
-        let _ = file.check(name, "a guess");
-        begun.elapsed()
-    });
-    times.min().unwrap_or_default()
+    let begun = Instant::now();
+    let _ = file.check(name, "a guess");
+    begun.elapsed()
 }
 
 #[test]
 fn who_is_not_there_takes_as_long_as_who_is() {
     let text = format!("bea:{}\n", bcrypt::hash("x", 8).unwrap()).replace("$2b$", "$2y$");
     let file = Htpasswd::parse(&(text + "sue:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\nplain:password1\n"));
-    let known = time(&file, "bea");
     for other in ["nobody", "sue", "plain"] {
-        let other_time = time(&file, other);
-        let ratio = other_time.as_secs_f64() / known.as_secs_f64();
-        assert!((0.5..2.0).contains(&ratio), "{other}: {other_time:?} beside {known:?}");
+        // Noise only makes things longer, so the shortest of many are compared: of as many as it takes.
+        let (mut shortest, mut known) = (Duration::MAX, Duration::MAX);
+        let alike = (0..200).any(|_| {
+            (shortest, known) = (shortest.min(time(&file, other)), known.min(time(&file, "bea")));
+            (0.5..2.0).contains(&(shortest.as_secs_f64() / known.as_secs_f64()))
+        });
+        assert!(alike, "{other}: {shortest:?} beside {known:?}");
     }
 }
 

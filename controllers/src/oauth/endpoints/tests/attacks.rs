@@ -165,6 +165,24 @@ async fn then_leads_nowhere_else() {
     }
 }
 
+/// What is escaped in `then` stays so: decoded, it could be another server's name.
+#[tokio::test]
+async fn a_grant_does_not_decode_its_way_to_another_server() {
+    let lab = Lab::new();
+    let (_, cookie) = lab.log_in("alice", "alicepw").await;
+    let csrf = cookie.split(['=', ';']).nth(1).unwrap_or_default();
+    for then in ["/%2Fevil.example/", "/%2f%2Fevil.example", "/%5Cevil.example/", "/%09/evil.example"] {
+        for (button, told) in [("approve", "scope=user%3Ainfo"), ("deny", "error=access_denied")] {
+            let form = format!(
+                "csrf={csrf}&client_id=promptclient&user_name=alice&scope=user:info&{button}=1&then={}",
+                query_escape(then)
+            );
+            let answer = lab.ask("POST", "/oauth/authorize/approve", &[("cookie", &cookie)], &form).await;
+            assert_eq!((answer.code, answer.location()), (302, format!("{then}?{told}").as_str()));
+        }
+    }
+}
+
 #[tokio::test]
 async fn forms_of_other_sites_do_nothing() {
     let lab = Lab::new();
