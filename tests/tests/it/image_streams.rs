@@ -80,6 +80,12 @@ async fn a_stream_answers_with_its_tags_at_once() -> anyhow::Result<()> {
     let plane = ControlPlane::exclusive().await?;
     // An import would change the stream meanwhile.
     plane.home.component(OUR_CONTROLLERS)?.kill_9()?;
+    let done = answers_at_once(&plane).await;
+    plane.up().await?;
+    done
+}
+
+async fn answers_at_once(plane: &ControlPlane) -> anyhow::Result<()> {
     let admin = plane.admin()?;
     let namespace = new_namespace(&admin, "streams").await?;
     let path = streams_path(&namespace);

@@ -48,7 +48,7 @@ fn an_unprivileged_user_with_loopback_only() -> anyhow::Result<()> {
     // Nobody may not be able to look into this user's home: programs and caches go where he can.
     let programs = temporary.home.picoshift.parent().context("picoshift lies nowhere")?;
     std::fs::create_dir(root.join("bin"))?;
-    for program in ["picoshift", "picoshift-apiserver", "picoshift-controllers"] {
+    for program in ["picoshift", "picoshift-apiserver", "picoshift-controllers", "picoshift-shim"] {
         std::fs::copy(programs.join(program), root.join("bin").join(program))
             .with_context(|| program.to_owned())?;
     }
