@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use crate::components::Component;
 
@@ -91,9 +92,24 @@ pub(crate) struct UpArgs {
     /// [default: the one of the last `up`, at first apps.picoshift.localhost]
     #[arg(long, env = "PICOSHIFT_INGRESS_DOMAIN", value_name = "DOMAIN")]
     pub(crate) ingress_domain: Option<String>,
+    /// Whether requests for OpenShift's groups go straight to our API server, or all through kube-apiserver
+    /// [default: as at the last `up`, at first on]
+    #[arg(long, env = "PICOSHIFT_DIRECT_GROUPS", value_name = "on|off")]
+    pub(crate) direct_groups: Option<Switch>,
     /// Do not touch the user's kubeconfig
     #[arg(long)]
     pub(crate) no_kubeconfig: bool,
+}
+
+/// A choice of two.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Switch {
+    /// Yes
+    #[default]
+    On,
+    /// No
+    Off,
 }
 
 /// Options of `login`.

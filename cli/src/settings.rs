@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::args::Switch;
 use crate::components::Component;
 use crate::kubeconfig::user_file::Merged;
 use crate::paths::{Paths, write_if_changed};
@@ -23,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) ports: BTreeMap<String, u16>,
     /// The domain of Routes' hosts.
     pub(crate) ingress_domain: Option<String>,
+    /// Whether OpenShift's groups are reached without kube-apiserver.
+    pub(crate) direct_groups: Option<Switch>,
     /// What was done to the user's kubeconfig.
     pub(crate) kubeconfig: Option<Merged>,
 }

@@ -39,7 +39,7 @@ pub(crate) async fn run(paths: &Paths, args: UpArgs) -> Result<()> {
     // Before minutes are spent on building.
     components::installed()?;
     let binaries = Binaries::ensure(paths, &progress).await?;
-    let (settings, kubeadmin) = converge(paths, &progress, &binaries, args.ingress_domain).await?;
+    let (settings, kubeadmin) = converge(paths, &progress, &binaries, &args).await?;
     if !args.no_kubeconfig {
         merge_kubeconfig(paths, settings.clone(), &progress).await?;
     }
@@ -57,11 +57,11 @@ async fn converge(
     paths: &Paths,
     progress: &Progress,
     binaries: &Binaries,
-    ingress_domain: Option<String>,
+    args: &UpArgs,
 ) -> Result<(Settings, Option<String>)> {
     let mut ended = Vec::new();
     loop {
-        let (settings, chooser) = prepare(paths, ingress_domain.clone()).await?;
+        let (settings, chooser) = prepare(paths, args).await?;
         let up = Up { paths, progress, settings: &settings, binaries, ports: RefCell::new(chooser) };
         let err = match up.start().await {
             Ok(kubeadmin) => return Ok((settings, kubeadmin)),
@@ -79,7 +79,7 @@ async fn converge(
 }
 
 /// Ports, certificates and configuration: everything that must be there before anything starts.
-async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<(Settings, Chooser)> {
+async fn prepare(paths: &Paths, args: &UpArgs) -> Result<(Settings, Chooser)> {
     let mut settings = Settings::load(paths)?;
     let mut chooser = Chooser::default();
     let mut wanted = Vec::new();
@@ -101,8 +101,9 @@ async fn prepare(paths: &Paths, ingress_domain: Option<String>) -> Result<(Setti
         };
         settings.ports.insert(name.to_owned(), port);
     }
+    settings.direct_groups = args.direct_groups.or(settings.direct_groups);
     settings.ingress_domain =
-        ingress_domain.or(settings.ingress_domain).or_else(|| Some(INGRESS_DOMAIN.to_owned()));
+        args.ingress_domain.clone().or(settings.ingress_domain).or_else(|| Some(INGRESS_DOMAIN.to_owned()));
     settings.save(paths)?;
     pki::ensure(paths)?;
     kubeconfig::write_all(paths, &settings)?;
@@ -311,10 +312,13 @@ fn farewell(
         true => String::new(),
         false => format!("  export KUBECONFIG={}\n", paths.kubeconfig("admin").display()),
     };
+    let api = settings.port(Component::PicoshiftShim).map(|port| format!("https://127.0.0.1:{port}"));
+    let api = api.unwrap_or_default();
     let domain = settings.ingress_domain.as_deref().unwrap_or(INGRESS_DOMAIN);
     format!(
         "\npicoshift is ready after {}. Routes get hosts below {domain}. Next:\n{kubeconfig}  {kubectl} get projects\n  \
-         {kubectl} api-resources --api-group=route.openshift.io\n  picoshift status\n  picoshift down\n",
+         picoshift login user1 --password user1     (also admin, developer; or: oc login -u user1 -p user1 {api})\n  \
+         picoshift status\n  picoshift down\n",
         elapsed(took)
     )
 }

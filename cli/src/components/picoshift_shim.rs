@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::{Component, Flags, SHIM_STATUS, named_port, port};
+use crate::args::Switch;
 use crate::paths::Paths;
 use crate::settings::Settings;
 
@@ -19,6 +20,8 @@ pub(super) fn flags(flags: &mut Flags, paths: &Paths, settings: &Settings) -> Re
     flags.input("proxy-client-key-file", paths.pki("front-proxy-client.key"));
     flags.set("apiserver", format!("https://127.0.0.1:{}", port(settings, Component::PicoshiftApiserver)?));
     flags.input("apiserver-ca-file", paths.pki("cluster-ca.crt"));
+    let direct = settings.direct_groups.unwrap_or_default();
+    flags.set("direct-groups", if direct == Switch::On { "on" } else { "off" });
     flags.input("kubeconfig", paths.kubeconfig("shim"));
     Ok(())
 }
