@@ -1,6 +1,7 @@
 //! What happens to a request, in its order: it is looked at, its claims of identity are dropped, who sends it is found out,
 //! and it goes to kube-apiserver or to our API server.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::OnUpgrade;
+use percent_encoding::percent_decode_str;
 use picoshift_machinery::drain::Drain;
 use picoshift_machinery::followed::Followed;
 use picoshift_machinery::listener::{Place, Service};
@@ -138,7 +140,9 @@ impl Front {
             (Caller::Vouched(vouched), true) => Some(vouched.claims.name()),
             _ => None,
         };
-        let mut outcome = match understood.using.as_ref().map(Use::revoked) {
+        // What began before its token ended is answered, and be it the request that ends it. Only what lasts is cut.
+        let ends = understood.using.as_ref().filter(|_| understood.lasting).map(Use::revoked);
+        let mut outcome = match ends {
             None => self.forward(understood, &form).await,
             Some(revoked) => tokio::select! {
                 biased;
@@ -233,7 +237,7 @@ impl Front {
         let asked = Instant::now();
         let response = pool.send(&mut request.outgoing).await?;
         let elsewhere = Some(asked.elapsed());
-        let using = request.using.take();
+        let using = request.using.take().filter(|_| request.lasting);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let Some((client, place)) = request.tunnel.take() else {
                 return Err(SendError::Broken("a tunnel that nobody asked for".to_owned()));
@@ -313,12 +317,14 @@ fn unanswered(form: &Form, error: &SendError, kind: Kind) -> Outcome {
     Outcome::own(kind, response)
 }
 
-/// Whether a request may go on for as long as it likes: watches, logs, whatever runs behind a proxy. It may say so too often.
+/// Whether a request may go on for as long as it likes: watches, logs, whatever runs behind a proxy. It may say so too often, and
+/// never too seldom, however the request is escaped: what lasts ends with its token.
 fn may_last(method: &Method, target: &PathAndQuery) -> bool {
-    const LASTING: [&str; 6] = ["watch", "log", "exec", "attach", "portforward", "proxy"];
-    let watches = *method == Method::GET
-        && target.query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("watch")));
-    watches || target.path().split('/').any(|segment| LASTING.contains(&segment))
+    const LASTING: [&[u8]; 6] = [b"watch", b"log", b"exec", b"attach", b"portforward", b"proxy"];
+    let begins = |pair: &str| Cow::from(percent_decode_str(pair)).starts_with(b"watch");
+    let watches = *method == Method::GET && target.query().is_some_and(|query| query.split('&').any(begins));
+    let path = Cow::from(percent_decode_str(target.path()));
+    watches || path.split(|byte| *byte == b'/').any(|segment| LASTING.contains(&segment))
 }
 
 #[cfg(test)]
@@ -332,6 +338,8 @@ mod tests {
             "/api/v1/pods?watch=true",
             "/api/v1/pods?limit=1&watch=1",
             "/api/v1/watch/pods",
+            "/api/v1/pods?%77atch=true",
+            "/api/v1/w%61tch/pods",
             "/api/v1/namespaces/a/pods/b/log?follow=true",
             "/api/v1/namespaces/a/pods/b/exec?command=sh",
             "/api/v1/nodes/a/proxy/metrics",

@@ -77,7 +77,8 @@ pub struct Identity {
     pub key_file: PathBuf,
 }
 
-type HttpClient = Client<Dialer, RequestBody>;
+// In a box: each connection has room for 32 requests, of which it uses one.
+type HttpClient = Client<Dialer, Box<RequestBody>>;
 
 /// Connections to one server with one identity, or none. Nothing else shares them.
 #[derive(Debug)]
@@ -184,7 +185,7 @@ impl Pool {
             let (waiting, notify) = body.after_continue();
             (body, asked) = (waiting, Some(notify));
         }
-        let mut request = self.request(outgoing, body)?;
+        let mut request = self.request(outgoing, Box::new(body))?;
         if let Some(asked) = asked {
             hyper::ext::on_informational(&mut request, move |answer| {
                 if answer.status() == StatusCode::CONTINUE {
@@ -210,7 +211,11 @@ impl Pool {
         })
     }
 
-    fn request(&self, outgoing: &Outgoing, body: RequestBody) -> Result<Request<RequestBody>, SendError> {
+    fn request(
+        &self,
+        outgoing: &Outgoing,
+        body: Box<RequestBody>,
+    ) -> Result<Request<Box<RequestBody>>, SendError> {
         let uri = Uri::builder()
             .scheme(Scheme::HTTPS)
             .authority(self.authority.clone())

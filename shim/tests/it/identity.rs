@@ -1,5 +1,8 @@
 //! Attacks on identity: what reaches kube-apiserver of who somebody says to be.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use crate::pki::Authority;
 use crate::stage::Stage;
 
@@ -128,7 +131,7 @@ async fn a_revoked_token_is_refused_at_once_and_its_streams_end() {
     watch.write(&request("/stream/watch?watch=true", token)).await;
     watch.until("event\r\n").await;
     let mut waits = stage.connect(None).await;
-    waits.write(&request("/hang", token)).await;
+    waits.write(&request("/hang?watch=true", token)).await;
     let mut tunnel = stage.connect(None).await;
     let upgrade =
         request("/tunnel", token).replace("Host", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nHost");
@@ -147,6 +150,36 @@ async fn a_revoked_token_is_refused_at_once_and_its_streams_end() {
     assert_eq!(refusal.code, 401);
     assert!(refusal.body.contains(r#""message":"Unauthorized""#), "{}", refusal.body);
     assert_eq!(stage.ask(&request("/api", other)).await.code, 200);
-    let open = tokio::time::timeout(std::time::Duration::from_millis(100), stays.until("more")).await;
+    let open = tokio::time::timeout(Duration::from_millis(100), stays.until("more")).await;
     assert!(open.is_err(), "another token's stream goes on");
+}
+
+/// As when somebody deletes the token that the request itself carries.
+#[tokio::test]
+async fn a_revocation_leaves_what_has_begun_and_does_not_last() {
+    let stage = Stage::new().await;
+    let token = "sha256~one";
+    let head = format!("Host: h\r\nAuthorization: Bearer {token}\r\n");
+    let mut asks = stage.connect(None).await;
+    asks.write(&format!("DELETE /api HTTP/1.1\r\n{head}Content-Length: 5\r\n\r\nhel")).await;
+    let mut reads = stage.connect(None).await;
+    reads.write(&format!("GET /half HTTP/1.1\r\n{head}\r\n")).await;
+    reads.until("first ").await;
+    let mut watch = stage.connect(None).await;
+    watch.write(&format!("GET /stream/watch?watch=true HTTP/1.1\r\n{head}\r\n")).await;
+    watch.until("event\r\n").await;
+    while stage.kube.seen.requests.load(Ordering::SeqCst) < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let name = picoshift_machinery::oauth_token::object_name(token).unwrap();
+    stage.front.revocations.add(&name);
+    stage.front.revocations.remove(&name);
+    assert!(watch.has_ended().await);
+    let answer = asks.ask("lo").await;
+    assert_eq!(answer.code, 200);
+    assert!(answer.body.ends_with("hello"), "{}", answer.body);
+    stage.kube.seen.other_half.notify_one();
+    assert_eq!(reads.until("second").await, "second");
+    let next = asks.ask(&format!("GET /api HTTP/1.1\r\n{head}\r\n")).await;
+    assert_eq!(next.code, 401, "on the same connection");
 }

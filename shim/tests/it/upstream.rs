@@ -32,6 +32,8 @@ pub(crate) struct Seen {
     pub(crate) connections: AtomicUsize,
     /// A stream's client went away.
     pub(crate) left: Notify,
+    /// Lets an answer that has begun go on.
+    pub(crate) other_half: Notify,
     /// A path that ends connections does so once.
     broken: AtomicUsize,
 }
@@ -82,6 +84,12 @@ async fn serve(mut stream: TlsStream<TcpStream>, seen: &Seen) -> std::io::Result
                 while stream.read(&mut [0; 64]).await.is_ok_and(|n| n > 0) {}
                 seen.left.notify_one();
                 return Ok(());
+            }
+            "/half" => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nfirst ").await?;
+                stream.flush().await?;
+                seen.other_half.notified().await;
+                stream.write_all(b"second").await?;
             }
             "/hang" => {
                 while stream.read(&mut [0; 64]).await.is_ok_and(|n| n > 0) {}

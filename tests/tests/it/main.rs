@@ -32,6 +32,7 @@ mod server_side_apply;
 mod shim_differential;
 mod shim_identity;
 mod shim_operating;
+mod shim_revocation;
 mod shim_streams;
 mod single_names;
 mod strategic_patch;

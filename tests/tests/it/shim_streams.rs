@@ -10,6 +10,8 @@ use http_body_util::BodyExt as _;
 use picoshift_tests::ControlPlane;
 use picoshift_tests::identity::Identity;
 use picoshift_tests::kubelet::Kubelet;
+use picoshift_tests::login;
+use picoshift_tests::oauth::object_name;
 use picoshift_tests::objects::unique;
 use picoshift_tests::shim::Shim;
 use picoshift_tests::tls::{Protocol, client_config};
@@ -44,6 +46,15 @@ async fn until(stream: &mut TlsStream<TcpStream>, end: &str) -> anyhow::Result<S
     Ok(String::from_utf8_lossy(&all).into_owned())
 }
 
+/// The headers of a WebSocket that carries a token.
+fn websocket(token: &str) -> String {
+    let token = URL_SAFE_NO_PAD.encode(token);
+    format!(
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.{token}"
+    )
+}
+
 #[tokio::test]
 async fn exec_attach_port_forward_and_logs_reach_the_kubelet() -> anyhow::Result<()> {
     let plane = ControlPlane::shared().await?;
@@ -57,17 +68,14 @@ async fn exec_attach_port_forward_and_logs_reach_the_kubelet() -> anyhow::Result
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let answer = admin.api.post(&format!("{accounts}/token"), &request).await?.expect_code(201)?;
-    let token = URL_SAFE_NO_PAD.encode(answer["status"]["token"].as_str().unwrap_or_default());
+    let token = answer["status"]["token"].as_str().unwrap_or_default();
     let binding = json!({"metadata": {"name": "all"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}]});
     let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
     admin.api.post(&bindings, &binding).await?.expect_code(201)?;
     let spdy = "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io".to_owned();
-    let websocket = format!(
-        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-         Sec-WebSocket-Protocol: v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.{token}"
-    );
+    let websocket = websocket(token);
     for (method, path, how, identity) in [
         ("POST", "exec?command=cat&stdin=true&stdout=true", &spdy, Some(&master)),
         ("POST", "attach?stdin=true&stdout=true", &spdy, Some(&master)),
@@ -82,7 +90,7 @@ async fn exec_attach_port_forward_and_logs_reach_the_kubelet() -> anyhow::Result
         stream.write_all(head.as_bytes()).await?;
         let answer = until(&mut stream, "\r\n\r\n").await?;
         ensure!(answer.starts_with("HTTP/1.1 101"), "{path}: {answer}");
-        ensure!(!answer.contains(&token), "the token comes back: {answer}");
+        ensure!(!answer.contains(&URL_SAFE_NO_PAD.encode(token)), "the token comes back: {answer}");
         let asked = until(&mut stream, "\n").await?;
         ensure!(asked.contains(&format!("/{namespace}/streams")), "{asked}");
         stream.write_all(b"to and fro|").await?;
@@ -132,4 +140,40 @@ async fn a_hundred_watches_and_more_on_one_connection_starve_nobody() -> anyhow:
         Ok(if running < 0.5 { Ok(()) } else { Err(format!("{running} run")) })
     })
     .await
+}
+
+#[tokio::test]
+async fn a_websocket_lives_as_long_as_its_oauth_token() -> anyhow::Result<()> {
+    let plane = ControlPlane::shared().await?;
+    let (shim, admin) = (Shim::start(&plane, &[]).await?, plane.admin()?);
+    let kubelet = Kubelet::start(&plane, &unique("node")).await?;
+    let namespace = new_namespace(&admin, "websocket").await?;
+    let pod = kubelet.pod(&admin, &namespace).await?;
+    let binding = json!({"metadata": {"name": "edit"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "user1"}]});
+    let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
+    admin.api.post(&bindings, &binding).await?.expect_code(201)?;
+    let token = login::token(&plane, "user1", "user1").await?;
+    let head = format!(
+        "GET {pod}/exec?command=cat&stdin=true&stdout=true HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n{}\r\n\r\n",
+        websocket(&token)
+    );
+    let mut stream = connect(&shim, None).await?;
+    stream.write_all(head.as_bytes()).await?;
+    let answer = until(&mut stream, "\r\n\r\n").await?;
+    ensure!(answer.starts_with("HTTP/1.1 101"), "{answer}");
+    until(&mut stream, "\n").await?;
+    stream.write_all(b"to and fro|").await?;
+    assert_eq!(until(&mut stream, "|").await?, "to and fro|");
+    let object = format!("/apis/oauth.openshift.io/v1/oauthaccesstokens/{}", object_name(&token));
+    admin.api.delete(&object, &json!({})).await?.expect_code(200)?;
+    let end = timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await.context("the tunnel stays")?;
+    drop(end);
+    let mut again = connect(&shim, None).await?;
+    again.write_all(head.as_bytes()).await?;
+    let refused = until(&mut again, "\r\n\r\n").await?;
+    ensure!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+    admin.api.delete(&format!("/api/v1/nodes/{}", kubelet.node), &json!({})).await?;
+    Ok(())
 }
