@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) ingress_domain: Option<String>,
     /// Whether OpenShift's groups are reached without kube-apiserver.
     pub(crate) direct_groups: Option<Switch>,
+    /// Whether the cluster got its first users: what is removed of them stays removed.
+    pub(crate) has_users: bool,
     /// What was done to the user's kubeconfig.
     pub(crate) kubeconfig: Option<Merged>,
 }

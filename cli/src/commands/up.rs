@@ -64,7 +64,8 @@ async fn converge(
         let (settings, chooser) = prepare(paths, args).await?;
         let up = Up { paths, progress, settings: &settings, binaries, ports: RefCell::new(chooser) };
         let err = match up.start().await {
-            Ok(kubeadmin) => return Ok((settings, kubeadmin)),
+            // What it noted is in the file.
+            Ok(kubeadmin) => return Ok((Settings::load(paths)?, kubeadmin)),
             Err(err) => err,
         };
         match err.downcast_ref::<EndedMeanwhile>() {
@@ -181,10 +182,14 @@ impl Up<'_> {
 
     /// Makes what a new cluster has of users. Returns the password of kube:admin when it was made now.
     async fn users(&self, client: &Client) -> Result<Option<String>> {
+        if self.settings.has_users {
+            return Ok(None);
+        }
         let step = self.progress.step("users");
         let made = seed::ensure(&Directory::new(client.clone())).await?;
         apply::create_missing(client, &manifests::oauth()?).await?;
         let password = kubeadmin::ensure(client).await?;
+        Settings { has_users: true, ..self.settings.clone() }.save(self.paths)?;
         step.done_with(&match made {
             0 => "nothing to change".to_owned(),
             made => format!("{made} made"),
