@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
-use serde_json::json;
-use thirtyfour::{Capabilities, WebDriver};
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+
+use crate::web_driver::Page;
 
 /// What the driver prints when it listens.
 const STARTED: &str = "was started successfully on port ";
@@ -32,7 +33,7 @@ pub const PHONE: Window = Window { width: 360, height: 740, scripts: false };
 #[derive(Debug)]
 pub struct Browser {
     /// To look at pages with.
-    pub page: WebDriver,
+    pub page: Page,
     _driver: Child,
     _profile: tempfile::TempDir,
 }
@@ -61,9 +62,10 @@ impl Browser {
         // Its pipe must not fill up.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         let profile = tempfile::tempdir()?;
-        let page = WebDriver::new(format!("http://127.0.0.1:{port}"), capabilities(window, profile.path())?);
-        let page = page.await.context("Chromium does not start")?;
-        page.set_window_rect(0, 0, window.width, window.height).await?;
+        let page = Page::open(port, &capabilities(window, profile.path()))
+            .await
+            .context("Chromium does not start")?;
+        page.resize(window.width, window.height).await?;
         Ok(Self { page, _driver: driver, _profile: profile })
     }
 
@@ -75,7 +77,7 @@ impl Browser {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").join("screenshots");
         std::fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{name}.png"));
-        std::fs::write(&path, self.page.screenshot_as_png().await?)?;
+        std::fs::write(&path, self.page.screenshot().await?)?;
         Ok(path)
     }
 
@@ -84,13 +86,13 @@ impl Browser {
     /// # Errors
     /// When it is gone already.
     pub async fn close(self) -> anyhow::Result<()> {
-        Ok(self.page.clone().quit().await?)
+        self.page.quit().await
     }
 }
 
 /// Everything that a browser does by itself on the network is off. Its own store of authorities is nobody's to change here:
 /// what certificates are good for is tried by other clients.
-fn capabilities(window: Window, profile: &Path) -> anyhow::Result<Capabilities> {
+fn capabilities(window: Window, profile: &Path) -> Value {
     let scripts = if window.scripts { 1 } else { 2 };
     let options = json!({
         "args": [
@@ -100,9 +102,5 @@ fn capabilities(window: Window, profile: &Path) -> anyhow::Result<Capabilities> 
         ],
         "prefs": {"profile.managed_default_content_settings.javascript": scripts},
     });
-    let mut capabilities = Capabilities::new();
-    capabilities.set("browserName", json!("chrome"))?;
-    capabilities.set("acceptInsecureCerts", json!(true))?;
-    capabilities.set("goog:chromeOptions", options)?;
-    Ok(capabilities)
+    json!({"browserName": "chrome", "acceptInsecureCerts": true, "goog:chromeOptions": options})
 }

@@ -29,6 +29,7 @@ pub mod tls;
 pub mod token_server;
 pub mod tokens;
 pub mod watch;
+pub mod web_driver;
 
 pub use actor::Actor;
 pub use control_plane::ControlPlane;

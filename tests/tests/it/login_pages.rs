@@ -3,8 +3,7 @@
 use anyhow::{Context as _, ensure};
 use picoshift_tests::ControlPlane;
 use picoshift_tests::browser::{Browser, DESKTOP, PHONE, Window};
-use serde_json::Value;
-use thirtyfour::prelude::*;
+use picoshift_tests::web_driver::{By, key};
 
 /// Contrast of text that people with weak eyes can read: WCAG 2.2, success criterion 1.4.3.
 const CONTRAST: f64 = 4.5;
@@ -17,25 +16,18 @@ async fn issuer(plane: &ControlPlane) -> anyhow::Result<String> {
     Ok(metadata["issuer"].as_str().context("no issuer")?.to_owned())
 }
 
-/// What is typed at a page that has the focus where a person would begin.
-async fn type_keys(browser: &Browser, keys: impl Into<TypingData>) -> anyhow::Result<()> {
-    let typing: TypingData = keys.into();
-    browser.page.action_chain().send_keys(typing).perform().await?;
-    Ok(())
-}
-
 /// How many presses of Tab lead past everything on a page.
 const TABS: usize = 10;
 
 /// Asks for a token; the page of providers is answered by the keyboard.
 async fn ask_for_a_token(browser: &Browser, issuer: &str) -> anyhow::Result<()> {
-    browser.page.goto(format!("{issuer}/oauth/token/request")).await?;
+    browser.page.goto(&format!("{issuer}/oauth/token/request")).await?;
     assert_accessible(browser).await?;
     for _ in 0..TABS {
-        type_keys(browser, TypingData::from(Key::Tab)).await?;
+        browser.page.press(&key::TAB.to_string()).await?;
         if browser.page.active_element().await?.text().await? == "picoshift" {
-            type_keys(browser, TypingData::from(Key::Enter)).await?;
-            browser.page.query(By::Name("password")).first().await?;
+            browser.page.press(&key::ENTER.to_string()).await?;
+            browser.page.find(By::Css("[name=password]")).await?;
             return Ok(());
         }
     }
@@ -44,16 +36,14 @@ async fn ask_for_a_token(browser: &Browser, issuer: &str) -> anyhow::Result<()> 
 
 async fn log_in(browser: &Browser, user: &str, password: &str) -> anyhow::Result<()> {
     for (field, text) in [("username", user), ("password", password)] {
-        let field = browser.page.find(By::Name(field)).await?;
-        field.clear().await?;
-        field.send_keys(text).await?;
+        browser.page.find(By::Css(&format!("[name={field}]"))).await?.fill(text).await?;
     }
-    Ok(browser.page.find(By::Css("button[type=submit]")).await?.click().await?)
+    browser.page.find(By::Css("button[type=submit]")).await?.click().await
 }
 
 /// The token on the page that shows it.
 async fn shown_token(browser: &Browser) -> anyhow::Result<String> {
-    let text = browser.page.find(By::Tag("body")).await?.text().await?;
+    let text = browser.page.find(By::Css("body")).await?.text().await?;
     let token = text.split_whitespace().find(|word| word.starts_with("sha256~"));
     Ok(token.with_context(|| format!("no token on the page: {text}"))?.to_owned())
 }
@@ -61,17 +51,17 @@ async fn shown_token(browser: &Browser) -> anyhow::Result<String> {
 /// Fails unless every field has a label, the page a language, a title and one first heading, and nothing is wider than the window.
 async fn assert_accessible(browser: &Browser) -> anyhow::Result<()> {
     let page = &browser.page;
-    let html = page.find(By::Tag("html")).await?;
-    ensure!(html.attr("lang").await?.is_some_and(|lang| lang.starts_with("en")), "no language");
+    let html = page.find(By::Css("html")).await?;
+    ensure!(html.attribute("lang").await?.is_some_and(|lang| lang.starts_with("en")), "no language");
     ensure!(!page.title().await?.trim().is_empty(), "no title");
-    ensure!(page.find_all(By::Tag("h1")).await?.len() == 1, "a page has one first heading");
+    ensure!(page.find_all(By::Css("h1")).await?.len() == 1, "a page has one first heading");
     for field in page.find_all(By::Css("input:not([type=hidden]), textarea, select")).await? {
-        let id = field.attr("id").await?.context("a field without an id has no label")?;
-        let label = page.find(By::Css(format!("label[for='{id}']"))).await?;
+        let id = field.attribute("id").await?.context("a field without an id has no label")?;
+        let label = page.find(By::Css(&format!("label[for='{id}']"))).await?;
         ensure!(!label.text().await?.trim().is_empty(), "the label of {id} is empty");
     }
     for button in page.find_all(By::Css("button, input[type=submit]")).await? {
-        let height = button.rect().await?.height;
+        let height = button.height().await?;
         ensure!(height >= TARGET_PIXELS, "a button is only {height} pixels high");
     }
     Ok(())
@@ -98,8 +88,8 @@ async fn look(browser: &Browser) -> anyhow::Result<(f64, f64)> {
             lowest = Math.min(lowest, (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05));
         }
         return [lowest, document.documentElement.scrollWidth - document.documentElement.clientWidth];";
-    let answer = browser.page.execute(script, Vec::new()).await?;
-    let values: Vec<f64> = serde_json::from_value(Value::clone(answer.json()))?;
+    let answer = browser.page.execute(script).await?;
+    let values: Vec<f64> = serde_json::from_value(answer)?;
     let [contrast, wider] = values.try_into().map_err(|values| anyhow::anyhow!("{values:?}"))?;
     Ok((contrast, wider))
 }
@@ -109,7 +99,7 @@ async fn a_person_logs_in_by_the_keyboard_and_gets_a_token() -> anyhow::Result<(
     let plane = ControlPlane::shared().await?;
     let browser = Browser::start(DESKTOP).await?;
     let issuer = issuer(&plane).await?;
-    browser.page.goto(format!("{issuer}/oauth/token/request")).await?;
+    browser.page.goto(&format!("{issuer}/oauth/token/request")).await?;
     browser.picture("providers").await?;
     ask_for_a_token(&browser, &issuer).await?;
     assert_accessible(&browser).await?;
@@ -118,13 +108,13 @@ async fn a_person_logs_in_by_the_keyboard_and_gets_a_token() -> anyhow::Result<(
     browser.picture("login").await?;
 
     // The user name has the focus already.
-    type_keys(&browser, "user1" + Key::Tab + "user1" + Key::Enter).await?;
-    let button = browser.page.query(By::XPath("//button[contains(., 'Display Token')]")).first().await?;
+    browser.page.press(&format!("user1{}user1{}", key::TAB, key::ENTER)).await?;
+    browser.page.find(By::XPath("//button[contains(., 'Display Token')]")).await?;
     assert_accessible(&browser).await?;
     browser.picture("token-request").await?;
-    button.focus().await?;
-    type_keys(&browser, TypingData::from(Key::Enter)).await?;
-    browser.page.query(By::XPath("//*[contains(., 'Your API token is')]")).first().await?;
+    browser.page.press(&key::TAB.to_string()).await?;
+    browser.page.press(&key::ENTER.to_string()).await?;
+    browser.page.find(By::XPath("//*[contains(., 'Your API token is')]")).await?;
     assert_accessible(&browser).await?;
     let (contrast, wider) = look(&browser).await?;
     ensure!(contrast >= CONTRAST && wider <= 0.0, "contrast {contrast:.2}, {wider} pixels too wide");
@@ -147,16 +137,14 @@ async fn a_wrong_password_is_told_and_forgiven() -> anyhow::Result<()> {
     let browser = Browser::start(DESKTOP).await?;
     ask_for_a_token(&browser, &issuer(&plane).await?).await?;
     log_in(&browser, "user1", "wrong").await?;
-    let error = browser.page.query(By::Css("[role=alert], [aria-live]")).with_text(
-        thirtyfour::stringmatch::StringMatch::new("Invalid login or password. Please try again.").partial(),
-    );
-    error.first().await?;
+    let said = "//*[@role='alert'][contains(., 'Invalid login or password. Please try again.')]";
+    browser.page.find(By::XPath(said)).await?;
     assert_accessible(&browser).await?;
     let (contrast, _) = look(&browser).await?;
     ensure!(contrast >= CONTRAST, "the contrast of some text is {contrast:.2}");
     browser.picture("login-refused").await?;
     log_in(&browser, "user1", "user1").await?;
-    browser.page.query(By::XPath("//button[contains(., 'Display Token')]")).first().await?;
+    browser.page.find(By::XPath("//button[contains(., 'Display Token')]")).await?;
     browser.close().await
 }
 
@@ -168,7 +156,7 @@ async fn a_phone_without_scripts_will_do() -> anyhow::Result<()> {
     ask_for_a_token(&browser, &issuer).await?;
     browser.picture("login-phone").await?;
     log_in(&browser, "user1", "user1").await?;
-    browser.page.query(By::XPath("//button[contains(., 'Display Token')]")).first().await?.click().await?;
+    browser.page.find(By::XPath("//button[contains(., 'Display Token')]")).await?.click().await?;
     shown_token(&browser).await?;
     browser.picture("token-phone").await?;
     browser.close().await?;
