@@ -93,6 +93,9 @@ pub(crate) struct Step {
     /// Whether a real server gets a while before it is sent: its list of projects is up to a second behind.
     #[serde(default)]
     pub(crate) settles: bool,
+    /// Whether it is sent when a second begins: what is compared depends on whether it and the next steps fall into one.
+    #[serde(default)]
+    pub(crate) early: bool,
     /// Whether to ask again for a while until the answer has this code.
     pub(crate) until: Option<u16>,
     /// Leaves out of a list whatever has not this in its name.

@@ -1,7 +1,7 @@
 //! Plays a topic against a server: fills in the words, sends, reads watches, and gives the normal form of every answer.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail, ensure};
 use http::Method;
@@ -128,6 +128,10 @@ impl<'a> Player<'a> {
     async fn step(&mut self, step: &Step) -> anyhow::Result<()> {
         if step.settles && self.side.real {
             tokio::time::sleep(SETTLING).await;
+        }
+        if step.early {
+            let passed = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
+            tokio::time::sleep(Duration::from_nanos((1_000_000_000 - passed).into())).await;
         }
         if step.setup {
             return self.prepare(step).await;
