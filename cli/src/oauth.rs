@@ -34,6 +34,7 @@ struct Token {
 
 /// Logs in at the control plane whose API is at `port`; returns a token.
 pub(crate) async fn login(port: u16, user: &str, password: &str, paths: &Paths) -> Result<String> {
+    check_name(user)?;
     let api = client_at(&format!("https://127.0.0.1:{port}"), "cluster-ca", None, paths)?;
     let metadata: Metadata = api
         .request(Request::get(DISCOVERY).body(Vec::new())?)
@@ -89,6 +90,18 @@ pub(crate) async fn login(port: u16, user: &str, password: &str, paths: &Paths) 
     Ok(token.access_token)
 }
 
+/// Basic credentials end the name at the first colon: what follows would be taken for the password, and another user tried.
+fn check_name(user: &str) -> Result<(), Failure> {
+    match user {
+        "" => Err(Failure::new("the user name is empty", "`picoshift user list` names the users")),
+        _ if user.contains(':') => Err(Failure::new(
+            format!("{user} cannot log in by a password: the name has a colon"),
+            "kube:admin logs in as kubeadmin",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// A client of an endpoint, and its path there.
 fn endpoint(url: &str, paths: &Paths) -> Result<(Client, String)> {
     let uri: Uri = url.parse().with_context(|| format!("the OAuth server's address is wrong: {url}"))?;
@@ -128,6 +141,14 @@ mod tests {
 
     fn redirect(status: u16, location: &str) -> Result<String> {
         code(&http::Response::builder().status(status).header("Location", location).body(()).unwrap())
+    }
+
+    #[test]
+    fn a_name_with_a_colon_is_no_other_name() {
+        assert!(
+            check_name("user1:x").is_err() && check_name("kube:admin").is_err() && check_name("").is_err()
+        );
+        check_name("user@example.com").unwrap();
     }
 
     #[test]

@@ -33,7 +33,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const LOOK: Duration = Duration::from_secs(5);
 
 // One thread: a request and what it waits for upstream never wait for another processor to wake up, and the others are left to
-// kube-apiserver, which needs thirty times as much. It lets through ten thousand small requests a second.
+// kube-apiserver, which needs far more. It lets through nearly ten thousand small requests a second.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
