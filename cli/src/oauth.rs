@@ -1,12 +1,15 @@
 //! Logs in at the OAuth server with a name and a password: the flow of `oc login`, by which a program without a browser
 //! gets an authorization code and changes it into a token.
 
+use std::borrow::Cow;
+
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::{Request, StatusCode, Uri, header};
 use kube::Client;
 use kube::client::Body;
+use picoshift_machinery::query;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
@@ -118,11 +121,7 @@ fn code<B>(answer: &http::Response<B>) -> Result<String> {
         bail!("the OAuth server answered {} instead of a code", answer.status());
     };
     let query = location.split_once('?').map(|(_, query)| query.split('#').next().unwrap_or_default());
-    let value = |name: &str| {
-        let pair = query?.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
-        let pair = pair.replace('+', " ");
-        Some(percent_encoding::percent_decode_str(&pair).decode_utf8_lossy().into_owned())
-    };
+    let value = |name: &str| query::first(query, name).map(Cow::into_owned);
     if let Some(error) = value("error") {
         bail!("the OAuth server refused: {}", value("error_description").unwrap_or(error));
     }

@@ -24,7 +24,7 @@ pub const GROUP: &str = "system:cluster-admins";
 pub const MIN_PASSWORD: usize = 23;
 
 /// How much later than its namespace the Secret may have been made: later, somebody else has made it anew.
-const MADE_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+pub const MADE_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 /// Shortest hash of bcrypt, and the costs that there are.
 const MIN_HASH: usize = 59;
 const COSTS: std::ops::RangeInclusive<u32> = 4..=31;

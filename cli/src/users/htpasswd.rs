@@ -1,6 +1,7 @@
 //! The text of a password file: one `NAME:HASH` per line. Lines that are not ours to change stay as they are.
 
 use anyhow::{Context, Result};
+use picoshift_machinery::bootstrap_user::LOGIN_NAME;
 
 use crate::failure::Failure;
 
@@ -78,7 +79,7 @@ pub(crate) fn check_name(user: &str) -> Result<()> {
     let wrong = match user {
         "" => Some("is empty"),
         "." | ".." | "~" => Some("means something else"),
-        "kubeadmin" => Some("is kube:admin's"),
+        LOGIN_NAME => Some("is kube:admin's"),
         _ if user.chars().any(|c| matches!(c, ':' | '/' | '%')) => Some("has one of the characters : / %"),
         _ if user.chars().any(char::is_control) || user.trim() != user => {
             Some("has space around it or control characters")

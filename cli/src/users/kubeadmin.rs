@@ -9,14 +9,11 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
+use picoshift_machinery::bootstrap_user::{LOGIN_NAME, MADE_WITHIN, SECRET_NAMESPACE};
 use rand::seq::IndexedRandom as _;
 
 use super::htpasswd;
 
-const NAMESPACE: &str = "kube-system";
-const NAME: &str = "kubeadmin";
-/// Later than this after the cluster's birth, OpenShift takes a Secret for somebody's trick.
-const WITHIN_SECONDS: i64 = 3600;
 /// Letters and digits that cannot be taken for each other.
 const ALPHABET: &[u8] = b"abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789";
 const PARTS: usize = 4;
@@ -25,17 +22,17 @@ const PART: usize = 5;
 /// Makes kube:admin in a new cluster; returns its password.
 pub(crate) async fn ensure(client: &Client) -> Result<Option<String>> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let born = namespaces.get(NAMESPACE).await.context("cannot read the Namespace kube-system")?;
+    let born = namespaces.get(SECRET_NAMESPACE).await.context("cannot read the Namespace kube-system")?;
     let Some(born) = born.creation_timestamp() else { return Ok(None) };
-    if jiff::Timestamp::now().as_second() - born.0.as_second() >= WITHIN_SECONDS {
+    if jiff::Timestamp::now().as_second() - born.0.as_second() >= MADE_WITHIN.as_secs() {
         return Ok(None);
     }
     let password = password();
     let hash = htpasswd::hash(&password)?;
     let mut secret = Secret::default();
-    secret.metadata.name = Some(NAME.to_owned());
-    secret.data = Some(BTreeMap::from([(NAME.to_owned(), ByteString(hash.into_bytes()))]));
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    secret.metadata.name = Some(LOGIN_NAME.to_owned());
+    secret.data = Some(BTreeMap::from([(LOGIN_NAME.to_owned(), ByteString(hash.into_bytes()))]));
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), SECRET_NAMESPACE);
     match secrets.create(&PostParams::default(), &secret).await {
         Ok(_) => Ok(Some(password)),
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(None),
@@ -59,7 +56,7 @@ mod tests {
     #[test]
     fn passwords_are_long_enough_for_openshift() {
         let (one, other) = (password(), password());
-        assert_eq!(one.len(), 23);
+        assert_eq!(one.len(), picoshift_machinery::bootstrap_user::MIN_PASSWORD);
         assert_eq!(one.matches('-').count(), 3);
         assert_ne!(one, other);
     }
