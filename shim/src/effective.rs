@@ -128,12 +128,13 @@ impl Identities {
             ready: Some(Bytes::from_static(REVIEW)),
             expects_continue: false,
             patience: Some(PATIENCE),
+            shares: false,
         };
-        let response = pool.send(&mut outgoing).await.map_err(|error| {
+        let answer = pool.send(&mut outgoing).await.map_err(|error| {
             tracing::debug!(%error, "an identity was not learnt");
             Learnt::Unknown
         })?;
-        let (mut head, body) = response.into_parts();
+        let (mut head, body) = answer.response.into_parts();
         let read = tokio::time::timeout(PATIENCE, Limited::new(body, MOST_BYTES).collect()).await;
         let Ok(Ok(body)) = read else { return Err(Learnt::Unknown) };
         let bytes = body.to_bytes();

@@ -1,20 +1,15 @@
 //! What happens to a request, in its order: it is looked at, its claims of identity are dropped, who sends it is found out,
 //! and it goes to kube-apiserver or to our API server.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, UPGRADE};
-use http::request::Parts;
-use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use hyper::upgrade::OnUpgrade;
-use percent_encoding::percent_decode_str;
 use picoshift_machinery::drain::Drain;
 use picoshift_machinery::followed::Followed;
-use picoshift_machinery::listener::{Place, Service};
+use picoshift_machinery::listener::Service;
 use picoshift_machinery::peer::Peer;
 use picoshift_machinery::tls::{TrustBundle, TrustError};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +26,8 @@ use crate::refusal::{self, Form, Refusal, refused, unauthorized};
 use crate::relay::{AnswerBody, Counted, Relayed};
 use crate::revocation::{Revocations, Use};
 use crate::tunnel::{Held, Tunnels};
-use crate::upstream::{Outgoing, Pool, Pools, SendError};
+use crate::understood::{Understood, prepare};
+use crate::upstream::{Pool, Pools, SendError};
 
 /// Everything that answering takes.
 pub struct Front {
@@ -66,16 +62,6 @@ struct Outcome {
     /// Time that others took.
     elsewhere: Option<Duration>,
     user: Option<String>,
-}
-
-/// A request that is understood.
-struct Understood {
-    outgoing: Outgoing,
-    caller: Caller,
-    using: Option<Use>,
-    /// It may last for ever.
-    lasting: bool,
-    tunnel: Option<(OnUpgrade, Option<Place>)>,
 }
 
 /// Why a request goes no further for what it says of its sender.
@@ -235,24 +221,23 @@ impl Front {
     async fn send(&self, pool: &Pool, request: &mut Understood, kind: Kind) -> Result<Outcome, SendError> {
         let running = Counted::in_gauge(&pool.metrics.running);
         let asked = Instant::now();
-        let response = pool.send(&mut request.outgoing).await?;
+        let mut answer = pool.send(&mut request.outgoing).await?;
         let elsewhere = Some(asked.elapsed());
         let using = request.using.take().filter(|_| request.lasting);
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let Some((client, place)) = request.tunnel.take() else {
                 return Err(SendError::Broken("a tunnel that nobody asked for".to_owned()));
             };
             let held = Held { place, using, running };
-            let response = self.tunnels.open(client, response, held, &self.metrics.tunnels);
+            let response = self.tunnels.open(client, answer.response, held, &self.metrics.tunnels);
             return Ok(Outcome { kind, response, elsewhere, user: None });
         }
-        let (mut head, body) = response.into_parts();
-        headers::drop_hop_by_hop(&mut head.headers);
-        head.version = http::Version::HTTP_11;
-        let endless = request.lasting && !head.headers.contains_key(CONTENT_LENGTH);
+        headers::drop_hop_by_hop(answer.response.headers_mut());
+        *answer.response.version_mut() = http::Version::HTTP_11;
+        let endless = request.lasting && !answer.response.headers().contains_key(CONTENT_LENGTH);
         let cut = endless.then(|| Box::pin(self.streams_end.clone().cancelled_owned()));
-        let body = Relayed::body(body, cut, using, running);
-        Ok(Outcome { kind, response: Response::from_parts(head, body), elsewhere, user: None })
+        let response = Relayed::answer(answer, cut, using, running);
+        Ok(Outcome { kind, response, elsewhere, user: None })
     }
 
     /// Ends streams that would last when `drain` starts.
@@ -260,50 +245,6 @@ impl Front {
         drain.wait().await;
         self.streams_end.cancel();
     }
-}
-
-/// Makes a request what is sent on.
-fn prepare(
-    connection: &Connection,
-    mut head: Parts,
-    body: Incoming,
-    caller: Caller,
-    using: Option<Use>,
-    patience: Duration,
-) -> Understood {
-    headers::drop_claims(&mut head.headers);
-    headers::translate_legacy_scopes(&mut head.headers);
-    headers::settle_host(&mut head.headers, &head.uri);
-    let upgrade = head.headers.get(UPGRADE).cloned().filter(|_| credentials::asks_for_upgrade(&head.headers));
-    let tunnel = upgrade.as_ref().and_then(|_| {
-        let place = head.extensions.remove::<Place>();
-        Some((head.extensions.remove::<OnUpgrade>()?, place))
-    });
-    let expects_continue =
-        head.headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    headers::drop_hop_by_hop(&mut head.headers);
-    if let (Some(protocol), true) = (upgrade, tunnel.is_some()) {
-        head.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        head.headers.insert(UPGRADE, protocol);
-    }
-    headers::add_forwarded_for(&mut head.headers, connection.peer.address.ip());
-    if let Caller::Vouched(vouched) = &caller {
-        // kube-apiserver would not look at it, as it looks at certificates first.
-        head.headers.remove(AUTHORIZATION);
-        vouched.claims.add_to(&mut head.headers);
-    }
-    let target = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-    let lasting = tunnel.is_some() || may_last(&head.method, &target);
-    let outgoing = Outgoing {
-        method: head.method,
-        target,
-        headers: head.headers,
-        body: (!body.is_end_stream()).then_some(body),
-        ready: None,
-        expects_continue,
-        patience: (!lasting).then_some(patience),
-    };
-    Understood { outgoing, caller, using, lasting, tunnel }
 }
 
 /// What the client is told when nobody answered.
@@ -315,37 +256,4 @@ fn unanswered(form: &Form, error: &SendError, kind: Kind) -> Outcome {
         SendError::TooSlow => refusal::too_slow(form),
     };
     Outcome::own(kind, response)
-}
-
-/// Whether a request may go on for as long as it likes: watches, logs, whatever runs behind a proxy. It may say so too often, and
-/// never too seldom, however the request is escaped: what lasts ends with its token.
-fn may_last(method: &Method, target: &PathAndQuery) -> bool {
-    const LASTING: [&[u8]; 6] = [b"watch", b"log", b"exec", b"attach", b"portforward", b"proxy"];
-    let begins = |pair: &str| Cow::from(percent_decode_str(pair)).starts_with(b"watch");
-    let watches = *method == Method::GET && target.query().is_some_and(|query| query.split('&').any(begins));
-    let path = Cow::from(percent_decode_str(target.path()));
-    watches || path.split(|byte| *byte == b'/').any(|segment| LASTING.contains(&segment))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn streams_may_last() {
-        let lasts = |target: &str| may_last(&Method::GET, &target.parse().unwrap());
-        for target in [
-            "/api/v1/pods?watch=true",
-            "/api/v1/pods?limit=1&watch=1",
-            "/api/v1/watch/pods",
-            "/api/v1/pods?%77atch=true",
-            "/api/v1/w%61tch/pods",
-            "/api/v1/namespaces/a/pods/b/log?follow=true",
-            "/api/v1/namespaces/a/pods/b/exec?command=sh",
-            "/api/v1/nodes/a/proxy/metrics",
-        ] {
-            assert!(lasts(target), "{target}");
-        }
-        assert!(!lasts("/api/v1/pods?labelSelector=watch") && !lasts("/apis/a/v1/b"));
-    }
 }

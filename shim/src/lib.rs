@@ -21,5 +21,6 @@ pub mod request_body;
 pub mod revocation;
 pub mod status_port;
 pub mod tunnel;
+mod understood;
 pub mod upstream;
 pub mod watches;

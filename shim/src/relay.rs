@@ -5,12 +5,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::Response;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use picoshift_machinery::body;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::revocation::Use;
+use crate::upstream::{Answer, Seat};
 
 /// The body of every answer.
 pub enum AnswerBody {
@@ -27,6 +29,7 @@ pub struct Relayed {
     revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     _using: Option<Use>,
     _counted: Counted,
+    _seat: Option<Seat>,
 }
 
 /// What cuts a stream beside the revocation of its token.
@@ -53,9 +56,24 @@ impl Drop for Counted {
 impl Relayed {
     /// Passes `inner` on until `cut` is given, or the token in `using` is revoked.
     #[must_use]
-    pub fn body(inner: Incoming, cut: Option<Cut>, using: Option<Use>, counted: Counted) -> AnswerBody {
+    pub fn answer(
+        answer: Answer,
+        cut: Option<Cut>,
+        using: Option<Use>,
+        counted: Counted,
+    ) -> Response<AnswerBody> {
         let revoked = using.as_ref().map(|using| Box::pin(using.revoked()));
-        AnswerBody::Relayed(Box::new(Self { inner, cut, revoked, _using: using, _counted: counted }))
+        let Answer { response, seat } = answer;
+        response.map(|inner| {
+            AnswerBody::Relayed(Box::new(Self {
+                inner,
+                cut,
+                revoked,
+                _using: using,
+                _counted: counted,
+                _seat: seat,
+            }))
+        })
     }
 }
 

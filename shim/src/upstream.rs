@@ -1,90 +1,47 @@
-//! Connections to the servers behind us. HTTP/1.1 and kept alive: kube-apiserver takes 100 streams on an HTTP/2 connection,
-//! and a hundred watches must not hold up the rest.
+//! Connections to the servers behind us. HTTP/1.1 and kept alive, one request at a time on each, so that nobody waits for another;
+//! watches, which wait anyway, share some over HTTP/2 ([`shared`]).
 
-use std::future::Future;
-use std::path::PathBuf;
-use std::pin::Pin;
+mod dialer;
+mod shared;
+
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use picoshift_machinery::followed::Followed;
-use picoshift_machinery::tls::{self, ServingError};
-use prometheus_client::metrics::counter::Counter;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use self::dialer::{Dialer, Offer};
+pub use self::dialer::{Identity, PoolError, Server};
+pub use self::shared::Seat;
+use self::shared::{Shared, SharedError};
 use crate::metrics::PoolMetrics;
 use crate::request_body::RequestBody;
 
-/// Time for TCP and TLS.
-const CONNECT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept: half of kube-apiserver's time, so that it never closes one that we begin to use.
 const IDLE: Duration = Duration::from_secs(45);
 /// Idle connections kept.
 const IDLE_CONNECTIONS: usize = 256;
 
-/// Why there is no client of a server.
-#[derive(Debug, thiserror::Error)]
-pub enum PoolError {
-    /// Its authorities cannot be read.
-    #[error("cannot read authorities from {}: {message}", path.display())]
-    Authorities {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        message: String,
-    },
-    /// Our certificate cannot be read.
-    #[error(transparent)]
-    Certificate(#[from] ServingError),
-    /// Certificate and key are of no use.
-    #[error(transparent)]
-    Tls(#[from] rustls::Error),
-    /// The name is none.
-    #[error("the server's name: {0}")]
-    Name(#[from] InvalidDnsNameError),
-}
-
-/// Where a server is and how to know it.
-#[derive(Clone, Debug)]
-pub struct Server {
-    /// Host and port.
-    pub authority: Authority,
-    /// The name in its certificate.
-    pub name: String,
-    /// File with its authorities.
-    pub ca_file: PathBuf,
-}
-
-/// Files of a client certificate and its key.
-#[derive(Clone, Debug)]
-pub struct Identity {
-    /// The certificate.
-    pub certificate_file: PathBuf,
-    /// The key.
-    pub key_file: PathBuf,
-}
-
 // In a box: each connection has room for 32 requests, of which it uses one.
 type HttpClient = Client<Dialer, Box<RequestBody>>;
+
+#[derive(Debug)]
+struct Clients {
+    single: HttpClient,
+    shared: Shared,
+}
 
 /// Connections to one server with one identity, or none. Nothing else shares them.
 #[derive(Debug)]
 pub struct Pool {
     authority: Authority,
-    clients: Followed<HttpClient, PoolError>,
+    clients: Followed<Clients, PoolError>,
     /// Its counters.
     pub metrics: PoolMetrics,
 }
@@ -106,6 +63,17 @@ pub struct Outgoing {
     pub expects_continue: bool,
     /// Time until the answer must begin; `None` for ever.
     pub patience: Option<Duration>,
+    /// It is a watch and may share a connection.
+    pub shares: bool,
+}
+
+/// An answer that begins.
+#[derive(Debug)]
+pub struct Answer {
+    /// Head and body.
+    pub response: Response<Incoming>,
+    /// Its place on a shared connection, to be kept until the body has ended.
+    pub seat: Option<Seat>,
 }
 
 /// Why there is no answer.
@@ -133,8 +101,8 @@ impl Pool {
     pub fn new(server: Server, identity: Option<Identity>, metrics: PoolMetrics) -> Result<Self, PoolError> {
         let mut files = vec![server.ca_file.clone()];
         files.extend(identity.iter().flat_map(|own| [own.certificate_file.clone(), own.key_file.clone()]));
-        let (authority, opened) = (server.authority.clone(), metrics.opened.clone());
-        let make = move || client(&server, identity.as_ref(), &opened);
+        let (authority, counters) = (server.authority.clone(), metrics.clone());
+        let make = move || clients(&server, identity.as_ref(), &counters);
         Ok(Self { authority, clients: Followed::new("client certificate", files, make)?, metrics })
     }
 
@@ -153,7 +121,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`SendError`].
-    pub async fn send(&self, outgoing: &mut Outgoing) -> Result<Response<Incoming>, SendError> {
+    pub async fn send(&self, outgoing: &mut Outgoing) -> Result<Answer, SendError> {
         let repeatable = outgoing.body.is_none()
             && matches!(outgoing.method, Method::GET | Method::HEAD)
             && !outgoing.headers.contains_key(http::header::UPGRADE);
@@ -171,7 +139,13 @@ impl Pool {
         result
     }
 
-    async fn try_send(&self, outgoing: &mut Outgoing) -> Result<Response<Incoming>, SendError> {
+    async fn try_send(&self, outgoing: &mut Outgoing) -> Result<Answer, SendError> {
+        let clients = self.clients.current();
+        if outgoing.shares
+            && let Some((response, seat)) = clients.shared.send(&outgoing.target, &outgoing.headers).await?
+        {
+            return Ok(Answer { response, seat: Some(seat) });
+        }
         let (mut body, lender) = match (outgoing.body.take(), &outgoing.ready) {
             (None, None) => (RequestBody::none(), None),
             (None, Some(ready)) => (RequestBody::ready(ready.clone()), None),
@@ -193,7 +167,7 @@ impl Pool {
                 }
             });
         }
-        let answer = self.clients.current().request(request);
+        let answer = clients.single.request(request);
         let answered = match outgoing.patience {
             None => answer.await,
             Some(patience) => match timeout(patience, answer).await {
@@ -201,7 +175,7 @@ impl Pool {
                 Err(_) => return Err(SendError::TooSlow),
             },
         };
-        answered.map_err(|error| {
+        answered.map(|response| Answer { response, seat: None }).map_err(|error| {
             outgoing.body = lender.and_then(|lender| lender.take_back());
             tracing::debug!(error = %chain(&error), "upstream");
             if error.is_connect() {
@@ -230,6 +204,16 @@ impl Pool {
     }
 }
 
+impl From<SharedError> for SendError {
+    fn from(error: SharedError) -> Self {
+        tracing::debug!(error = %chain(&error), "upstream, shared");
+        match error {
+            SharedError::Dial(error) => Self::Unreachable(chain(&*error)),
+            SharedError::Broken(error) => Self::Broken(chain(&error)),
+        }
+    }
+}
+
 /// An error with what it comes from.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -253,71 +237,19 @@ fn of_client(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-fn client(server: &Server, identity: Option<&Identity>, opened: &Counter) -> Result<HttpClient, PoolError> {
-    let bad = |message: String| PoolError::Authorities { path: server.ca_file.clone(), message };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(&server.ca_file).map_err(|e| bad(e.to_string()))? {
-        roots.add(certificate.map_err(|e| bad(e.to_string()))?)?;
-    }
-    if roots.is_empty() {
-        return Err(bad("no certificate in it".to_owned()));
-    }
-    let builder = ClientConfig::builder_with_provider(tls::provider())
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots);
-    let config = match identity {
-        None => builder.with_no_client_auth(),
-        Some(own) => {
-            let (chain, key) = tls::read_pair(&own.certificate_file, &own.key_file)?;
-            builder.with_client_auth_cert(chain, key)?
-        }
-    };
-    let name = ServerName::try_from(server.name.clone())?;
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_keepalive(Some(Duration::from_secs(30)));
-    let https = HttpsConnectorBuilder::new()
-        .with_tls_config(config)
-        .https_only()
-        .with_server_name_resolver(FixedServerNameResolver::new(name))
-        .enable_http1()
-        .wrap_connector(tcp);
-    Ok(Client::builder(TokioExecutor::new())
+fn clients(
+    server: &Server,
+    identity: Option<&Identity>,
+    metrics: &PoolMetrics,
+) -> Result<Clients, PoolError> {
+    let dialer = |offer| Dialer::new(server, identity, &metrics.opened, offer);
+    let single = Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .set_host(false)
-        .build(Dialer { https, opened: opened.clone() }))
-}
-
-/// Opens connections in time, and counts them.
-#[derive(Clone, Debug)]
-struct Dialer {
-    https: HttpsConnector<HttpConnector>,
-    opened: Counter,
-}
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
-
-impl tower_service::Service<Uri> for Dialer {
-    type Response = Stream;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.https.poll_ready(cx)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let (dial, opened) = (self.https.call(uri), self.opened.clone());
-        Box::pin(async move {
-            let stream = timeout(CONNECT, dial).await.map_err(|_| "i/o timeout")??;
-            opened.inc();
-            Ok(stream)
-        })
-    }
+        .build(dialer(Offer::Http1)?);
+    Ok(Clients { single, shared: Shared::new(dialer(Offer::Http2)?, server.authority.clone()) })
 }
 
 /// The pools of the shim.

@@ -6,6 +6,7 @@ mod direct;
 mod forwarding;
 mod identity;
 mod pki;
+mod shared;
 mod smuggling;
 mod stage;
 mod streams;
