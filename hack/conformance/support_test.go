@@ -158,7 +158,18 @@ func revision(t *testing.T, text string) uint64 {
 // crashOurServer kills picoshift-apiserver as a crash would.
 func crashOurServer(t *testing.T) {
 	t.Helper()
-	output := picoshift(t, "status", "-o", "json")
+	endServer(t, "picoshift-apiserver", syscall.SIGKILL)
+}
+
+// endGrace is how long an orderly end may take before the server is killed, as by `picoshift down`. kube-apiserver would wait
+// a minute for open watches.
+const endGrace = 20 * time.Second
+
+// endServer ends a server of the control plane by a signal and waits until it is gone.
+func endServer(t *testing.T, name string, signal syscall.Signal) {
+	t.Helper()
+	// It fails when another one is not healthy, as after the end of what it needs.
+	output, _ := exec.Command(environment(t, "PICOSHIFT_BIN"), "status", "-o", "json").Output()
 	var status struct {
 		Components []struct {
 			Name string
@@ -167,25 +178,30 @@ func crashOurServer(t *testing.T) {
 	}
 	must(t, json.Unmarshal(output, &status))
 	for _, component := range status.Components {
-		if component.Name == "picoshift-apiserver" {
+		if component.Name == name {
+			must(t, syscall.Kill(component.PID, signal))
+			if ended(component.PID, endGrace) {
+				return
+			}
 			must(t, syscall.Kill(component.PID, syscall.SIGKILL))
-			untilEnded(t, component.PID)
+			if !ended(component.PID, endGrace) {
+				t.Fatalf("process %d outlives its SIGKILL", component.PID)
+			}
 			return
 		}
 	}
-	t.Fatalf("no picoshift-apiserver in %s", output)
+	t.Fatalf("no %s in %s", name, output)
 }
 
-// untilEnded waits until a killed process has ended: the signal is on its way only.
-func untilEnded(t *testing.T, pid int) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+// ended waits until a process has ended, which takes a moment after a signal, and tells whether it has.
+func ended(pid int, within time.Duration) bool {
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
+			return true
 		}
 	}
-	t.Fatalf("process %d outlives its SIGKILL", pid)
+	return false
 }
 
 // startOurServer starts what is missing and returns when it is ready.

@@ -7,14 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2/types"
 )
 
 const (
-	// sig is the group of maintainers whose tests the list is about.
-	sig = "sig-api-machinery"
 	// passes stands in the list beside a test that is run, slow beside one that is run when all are wanted; anything else
 	// there is the reason why a test is not.
 	passes = "passes"
@@ -31,6 +30,9 @@ type row struct{ result, mirror string }
 
 // list is the tables of docs/conformance.md: a section for each of upstream's, a row for each test.
 type list map[test]row
+
+// sigs are the groups of maintainers whose tests the list is about.
+var sigs = []string{"[sig-api-machinery]", "[sig-auth]"}
 
 var (
 	tags       = regexp.MustCompile(`\s*\[[^\]]*\]`)
@@ -83,7 +85,7 @@ func (l list) choose(specs types.SpecReports, all bool) (types.SpecReports, erro
 	var chosen types.SpecReports
 	used := map[test]bool{}
 	for _, spec := range specs {
-		if len(spec.ContainerHierarchyTexts) == 0 || !strings.HasPrefix(spec.ContainerHierarchyTexts[0], "["+sig+"]") {
+		if !listed(spec) {
 			continue
 		}
 		key := named(spec)
@@ -103,10 +105,22 @@ func (l list) choose(specs types.SpecReports, all bool) (types.SpecReports, erro
 	return chosen, errors.Join(problems...)
 }
 
+// listed tells whether a test is of one of the groups.
+func listed(spec types.SpecReport) bool {
+	return len(spec.ContainerHierarchyTexts) > 0 && slices.ContainsFunc(sigs, func(sig string) bool {
+		return strings.HasPrefix(spec.ContainerHierarchyTexts[0], sig)
+	})
+}
+
 func named(spec types.SpecReport) test {
 	texts := append(append([]string{}, spec.ContainerHierarchyTexts...), spec.LeafNodeText)
 	for index, text := range texts {
 		texts[index] = strings.TrimSpace(tags.ReplaceAllString(text, ""))
+	}
+	if texts[0] == "" {
+		// Nothing but tags: the one after the group's is the name.
+		_, own, _ := strings.Cut(spec.ContainerHierarchyTexts[0], "] [")
+		texts[0], _, _ = strings.Cut(own, "]")
 	}
 	return test{texts[0], strings.Join(texts[1:], " ")}
 }

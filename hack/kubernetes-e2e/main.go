@@ -1,12 +1,12 @@
-// Program kubernetes-e2e runs Kubernetes' own end-to-end tests of API machinery, unchanged, against the control plane of
-// KUBECONFIG, which has no nodes.
+// Program kubernetes-e2e runs Kubernetes' own end-to-end tests of API machinery and of authentication and authorization,
+// unchanged, against the control plane of KUBECONFIG, which has no nodes.
 //
 // docs/conformance.md says of each test whether it runs, and what mirrors it on our kinds; that list is what this
 // program goes by. It runs nothing and fails when the list is not true: when a test of upstream is missing in it, when
 // it names one that upstream does not have, or a mirror that is not there.
 //
 // Tests run in a few processes, since most of a test is waiting; those that have to be alone run after them. With
-// KUBERNETES_E2E=all the slow ones run too.
+// KUBERNETES_E2E=all the slow ones run too, and with KUBERNETES_E2E_SERVER=kube-apiserver they go around the shim.
 //
 // For each test there is one line as `go test` writes them (`--- PASS`, `--- FAIL` or `--- SKIP`), which hack/test counts.
 // Tests that the list leaves out have no line.
@@ -25,6 +25,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 	_ "k8s.io/kubernetes/test/e2e/apimachinery"
+	_ "k8s.io/kubernetes/test/e2e/auth"
 	"k8s.io/kubernetes/test/e2e/framework"
 	"k8s.io/kubernetes/test/e2e/framework/config"
 )
@@ -45,14 +46,14 @@ func main() {
 }
 
 func run() error {
-	if err := configure(); err != nil {
-		return err
-	}
 	home, err := os.MkdirTemp(os.Getenv("PICOSHIFT_E2E_HOME"), "kubernetes-e2e-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(home)
+	if err := configure(home); err != nil {
+		return err
+	}
 	// kubectl keeps its caches there.
 	if err := os.Setenv("HOME", home); err != nil {
 		return err
@@ -70,10 +71,14 @@ func run() error {
 }
 
 // configure sets the framework up for a cluster that has no nodes and is nobody's cloud.
-func configure() error {
+func configure(home string) error {
 	kubeconfig := os.Getenv("KUBECONFIG")
 	if kubeconfig == "" {
 		return fmt.Errorf("KUBECONFIG is not set: run me by hack/end-to-end")
+	}
+	kubeconfig, err := redirect(kubeconfig, home)
+	if err != nil {
+		return err
 	}
 	kubectl, err := findKubectl()
 	if err != nil {

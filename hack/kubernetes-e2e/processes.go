@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/onsi/ginkgo/v2/types"
 )
@@ -20,6 +22,8 @@ const (
 // runAll runs tests that may have company in several processes, and then the others in this one; a process that was
 // started by it runs its share.
 func runAll(chosen types.SpecReports) error {
+	// Each process has an order of its own, by the second in which it began, and all have to share out alike.
+	slices.SortFunc(chosen, func(one, other types.SpecReport) int { return strings.Compare(one.FullText(), other.FullText()) })
 	shares := make([][]string, processes)
 	var alone []string
 	together := 0

@@ -36,6 +36,7 @@ mod shim_identity;
 mod shim_operating;
 mod shim_revocation;
 mod shim_streams;
+mod shim_token_reviews;
 mod single_names;
 mod strategic_patch;
 mod support;
