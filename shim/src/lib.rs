@@ -21,5 +21,7 @@ pub mod request_body;
 pub mod revocation;
 pub mod status_port;
 pub mod tunnel;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod untrusted;
 pub mod upstream;
 pub mod watches;
