@@ -25,8 +25,11 @@ use crate::oauth::session::{Keys, User};
 use crate::oauth::throttle::Throttle;
 
 /// Where a browser may be sent: scheme, host and path.
-const PLACES: [(&str, &str, &str); 3] =
-    [("https", "app.example", "/cb"), ("https", "console.example", "/"), ("http", "127.0.0.1", "/callback")];
+const PLACES: [(&str, &str, &str); 3] = [
+    ("https", "app.example", "/cb"),
+    ("https", "console.example", "/below"),
+    ("http", "127.0.0.1", "/callback"),
+];
 /// Stands for the cookie of somebody who has logged in.
 const SESSION: &str = "{session}";
 /// The password is `b`.
@@ -111,7 +114,7 @@ fn endpoints() -> Option<(Endpoints, String)> {
     let settings = Settings {
         issuer: "https://oauth.example".to_owned(),
         api_url: "https://api.example:6443".to_owned(),
-        console_url: Some("https://console.example/".to_owned()),
+        console_url: Some("https://console.example/below".to_owned()),
     };
     let logins = Logins {
         api: Arc::new(fake),
