@@ -57,14 +57,6 @@ impl Strategy for OAuthClients {
         printing::client_row(object)
     }
 
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     async fn validate_create(
         &self,
         _cx: &RequestContext,
@@ -100,20 +92,8 @@ impl Strategy for AccessTokens {
         token_name
     }
 
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     fn answers_deleted(&self) -> bool {
         true
-    }
-
-    fn internal_errors_first(&self) -> bool {
-        false
     }
 
     async fn validate_create(
@@ -155,10 +135,6 @@ impl Strategy for AuthorizeTokens {
         token_name
     }
 
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
     /// RFC 7636: a challenge without a method is plain.
     fn set_defaults(&self, object: &mut Object) {
         if !object.str_at(&["codeChallenge"]).is_empty() && object.str_at(&["codeChallengeMethod"]).is_empty()
@@ -167,16 +143,8 @@ impl Strategy for AuthorizeTokens {
         }
     }
 
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     fn answers_deleted(&self) -> bool {
         true
-    }
-
-    fn internal_errors_first(&self) -> bool {
-        false
     }
 
     async fn validate_create(
@@ -227,20 +195,8 @@ impl Strategy for ClientAuthorizations {
         authorization_name
     }
 
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     fn creates_on_update(&self) -> bool {
         true
-    }
-
-    fn internal_errors_first(&self) -> bool {
-        false
     }
 
     /// Whatever name a client gives: user and client make the name.
