@@ -111,6 +111,10 @@ pub struct Resource {
     /// adds none of its finalizers: OpenShift patches kube-controller-manager to leave these kinds out, and gives them
     /// the garbage collection policy Unsupported.
     pub garbage_collected: bool,
+    /// Whether its registry adds nothing of its own, as those of OpenShift's oauth-apiserver: names are generated without an
+    /// ending, new objects have no generation unless their creator gives one, and errors that are the server's own are
+    /// told where they were found, not before all others.
+    pub bare: bool,
     /// Name of the schema in the OpenAPI document, for example `com.github.openshift.api.route.v1.Route`.
     pub schema: &'static str,
 }

@@ -40,12 +40,6 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("user_names", |bytes| requests::user_names(text(bytes))),
 ];
 
-/// The target of a name.
-#[must_use]
-pub fn target(name: &str) -> Option<Target> {
-    TARGETS.iter().find(|(own, _)| *own == name).map(|(_, target)| *target)
-}
-
 /// The bytes as text, up to where they are none.
 fn text(bytes: &[u8]) -> &str {
     bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())

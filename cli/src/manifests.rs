@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::paths::Paths;
 use crate::yaml;
 
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     include_str!("../../deploy/cluster/cluster-admins.yaml"),
     include_str!("../../deploy/cluster/namespaces.yaml"),
     include_str!("../../deploy/cluster/openshift-service.yaml"),
@@ -22,6 +22,7 @@ const FILES: [&str; 15] = [
     include_str!("../../deploy/rbac/images.yaml"),
     include_str!("../../deploy/rbac/oauth.yaml"),
     include_str!("../../deploy/rbac/cluster.yaml"),
+    include_str!("../../deploy/rbac/public.yaml"),
     include_str!("../../deploy/rbac/shared-resources.yaml"),
 ];
 

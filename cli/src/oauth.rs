@@ -9,6 +9,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::{Request, StatusCode, Uri, header};
 use kube::Client;
 use kube::client::Body;
+use picoshift_machinery::bootstrap_user::{LOGIN_NAME, MIN_PASSWORD};
 use picoshift_machinery::query;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -61,12 +62,8 @@ pub(crate) async fn login(port: u16, user: &str, password: &str, paths: &Paths) 
         .header("X-CSRF-Token", "1")
         .body(Body::empty())?;
     let answer = client.send(request).await.context("the OAuth server does not answer")?;
-    if answer.status() == StatusCode::UNAUTHORIZED {
-        return Err(Failure::new(
-            format!("{user} could not log in: the name or the password is wrong"),
-            "`picoshift user list` names the users; `picoshift user add NAME --replace` sets a password",
-        )
-        .into());
+    if let Some(failure) = refused(answer.status(), user, password) {
+        return Err(failure.into());
     }
     let code = code(&answer)?;
 
@@ -91,6 +88,23 @@ pub(crate) async fn login(port: u16, user: &str, password: &str, paths: &Paths) 
     }
     let token: Token = serde_json::from_slice(&body).context("the OAuth server's answer has no token")?;
     Ok(token.access_token)
+}
+
+/// What an answer says of name and password. One that is too short to be kubeadmin's is a failure of the server's, as on
+/// OpenShift, and nobody looks at other providers then.
+fn refused(status: StatusCode, user: &str, password: &str) -> Option<Failure> {
+    let too_short = user == LOGIN_NAME && password.len() < MIN_PASSWORD;
+    match status {
+        StatusCode::UNAUTHORIZED => Some(Failure::new(
+            format!("{user} could not log in: the name or the password is wrong"),
+            "`picoshift user list` names the users; `picoshift user add NAME --replace` sets a password",
+        )),
+        StatusCode::INTERNAL_SERVER_ERROR if too_short => Some(Failure::new(
+            format!("{user} could not log in: its password has at least {MIN_PASSWORD} characters"),
+            "`picoshift up` told it when it made the cluster; if it is lost, log in as another user: `picoshift user list`",
+        )),
+        _ => None,
+    }
 }
 
 /// Basic credentials end the name at the first colon: what follows would be taken for the password, and another user tried.
@@ -148,6 +162,20 @@ mod tests {
             check_name("user1:x").is_err() && check_name("kube:admin").is_err() && check_name("").is_err()
         );
         check_name("user@example.com").unwrap();
+    }
+
+    #[test]
+    fn who_is_refused_is_told_why() {
+        let told = |status: u16, user: &str, password: &str| {
+            refused(status.try_into().unwrap(), user, password).map(|failure| failure.to_string())
+        };
+        assert!(told(401, "alice", "x").unwrap().contains("the name or the password is wrong"));
+        let short = told(500, "kubeadmin", &"x".repeat(22)).unwrap();
+        assert_eq!(short, "kubeadmin could not log in: its password has at least 23 characters");
+        for (status, user, password) in [(500, "alice", "x"), (302, "kubeadmin", "x")] {
+            assert_eq!(told(status, user, password), None);
+        }
+        assert_eq!(told(500, "kubeadmin", &"x".repeat(23)), None);
     }
 
     #[test]

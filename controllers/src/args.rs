@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Parser, ValueEnum};
 
 use crate::leader::Timing;
-use crate::oauth::url::Url;
+use crate::oauth::url;
 
 /// The controllers that OpenShift's groups assume.
 #[derive(Clone, Debug, Parser)]
@@ -126,7 +126,7 @@ impl Args {
     pub fn issuer(&self) -> Result<Option<String>, ArgsError> {
         let Some(text) = &self.oauth_issuer else { return Ok(None) };
         let trimmed = text.trim_end_matches('/');
-        match Url::parse(trimmed) {
+        match url::read(trimmed) {
             Ok(url)
                 if url.scheme == "https"
                     && !url.host.is_empty()

@@ -15,4 +15,6 @@ pub mod oauth;
 pub mod queue;
 pub mod ready;
 pub mod server;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod untrusted;
 pub mod watch;

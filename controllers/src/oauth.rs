@@ -14,8 +14,8 @@ pub mod client;
 pub mod csrf;
 pub mod directory;
 pub mod endpoints;
-#[cfg(test)]
-mod fake;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fake;
 pub mod grants;
 pub mod htpasswd;
 pub mod logins;

@@ -29,6 +29,7 @@ pub mod selector;
 pub mod signals;
 pub mod status;
 pub mod tls;
+pub mod url;
 pub mod user_info;
 
 pub use field_error::{FieldError, FieldErrorKind};

@@ -18,6 +18,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -235,6 +236,23 @@ fn is_the_peers(error: &io::Error) -> bool {
     )
 }
 
+/// Serves one HTTP/1 connection that needs no handshake, within the usual limits and until it ends: what a listener does with
+/// bytes of strangers, for who has the bytes already.
+///
+/// # Errors
+/// Why it ended before its time.
+pub async fn serve_stream<B: AnswerBody, S: Service<B>>(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    address: SocketAddr,
+    service: Arc<S>,
+) -> hyper::Result<()> {
+    let Ok(permit) = Arc::new(Semaphore::new(1)).try_acquire_owned() else { return Ok(()) };
+    let place = Place(Arc::new(permit));
+    let state = Arc::new(service.connected(Peer { address, certificate: None }));
+    let connection = Accepted { address, limits: Limits::default(), drain: Drain::new(), place };
+    connection.serve_http1(stream, service, state).await
+}
+
 struct Accepted {
     address: SocketAddr,
     limits: Limits,
@@ -321,7 +339,7 @@ impl Accepted {
 
     async fn serve_http1<B: AnswerBody, S: Service<B>>(
         &self,
-        stream: Stalling<TlsStream<TcpStream>>,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         service: Arc<S>,
         state: Arc<S::Connection>,
     ) -> hyper::Result<()> {

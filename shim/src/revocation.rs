@@ -2,7 +2,8 @@
 //! end, so a watch that lags behind refuses nobody. kube-apiserver, which remembers good tokens for seconds, learns of an end
 //! later than we do.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -26,9 +27,11 @@ pub struct Revocations(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     seen: HashSet<Key>,
-    revoked: HashSet<Key>,
-    /// In the order in which they were revoked.
-    order: VecDeque<Key>,
+    /// Each with its place among those that were ever revoked.
+    revoked: HashMap<Key, u64>,
+    /// The same in the order in which they were revoked.
+    order: BTreeMap<u64, Key>,
+    places: u64,
     used: HashMap<Key, Used>,
 }
 
@@ -63,7 +66,7 @@ impl Revocations {
             state.revoke(key);
         }
         for key in &present {
-            state.revoked.remove(key);
+            state.forgive(key);
         }
         state.seen = present;
     }
@@ -72,7 +75,7 @@ impl Revocations {
     pub fn add(&self, name: &str) {
         let Some(key) = key_of_name(name) else { return };
         let mut state = self.0.lock();
-        state.revoked.remove(&key);
+        state.forgive(&key);
         if state.seen.len() < MOST_SEEN {
             state.seen.insert(key);
         }
@@ -93,7 +96,7 @@ impl Revocations {
             return Ok(None);
         };
         let mut state = self.0.lock();
-        if state.revoked.contains(&key) {
+        if state.revoked.contains_key(&key) {
             return Err(Revoked);
         }
         let used =
@@ -104,13 +107,21 @@ impl Revocations {
 }
 
 impl State {
+    /// It is there again.
+    fn forgive(&mut self, key: &Key) {
+        if let Some(place) = self.revoked.remove(key) {
+            self.order.remove(&place);
+        }
+    }
+
     fn revoke(&mut self, key: Key) {
         self.seen.remove(&key);
-        if self.revoked.insert(key) {
-            self.order.push_back(key);
+        if let Entry::Vacant(place) = self.revoked.entry(key) {
+            self.places += 1;
+            self.order.insert(*place.insert(self.places), key);
         }
         while self.order.len() > MOST_REVOKED {
-            if let Some(oldest) = self.order.pop_front() {
+            if let Some((_, oldest)) = self.order.pop_first() {
                 self.revoked.remove(&oldest);
             }
         }
@@ -179,6 +190,22 @@ mod tests {
         assert!(other.is_revoked());
         all.add(&name("sha256~two"));
         assert!(all.enter("sha256~two").is_ok(), "it is there again");
+    }
+
+    #[test]
+    fn a_token_that_came_back_is_not_forgotten_before_its_time() {
+        let all = Revocations::default();
+        let first = name("sha256~first");
+        all.remove(&first);
+        all.add(&first);
+        assert!(all.0.lock().order.is_empty(), "nothing is left of what is there again");
+        for n in 0..MOST_REVOKED - 1 {
+            all.remove(&name(&format!("sha256~{n}")));
+        }
+        all.remove(&first);
+        all.remove(&name("sha256~last"));
+        assert!(all.enter("sha256~first").is_err(), "there is room for it and what came before, but one");
+        assert!(all.enter("sha256~0").is_ok());
     }
 
     #[test]

@@ -155,6 +155,24 @@ fn dependencies_point_one_way() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The other way round is tested where the targets are.
+#[test]
+fn every_corpus_has_a_target() -> anyhow::Result<()> {
+    let mut targets = String::new();
+    for path in sources()?.iter().filter(|path| path.ends_with("src/untrusted.rs")) {
+        targets.push_str(&fs::read_to_string(path)?);
+    }
+    let mut lonely = Vec::new();
+    for folder in fs::read_dir(workspace()?.join("fuzz/corpus"))? {
+        let name = folder?.file_name().to_string_lossy().into_owned();
+        if !targets.contains(&format!("(\"{name}\", ")) {
+            lonely.push(name);
+        }
+    }
+    fail_if_any("corpora without a target", &lonely);
+    Ok(())
+}
+
 #[test]
 fn lengths_leave_inline_tests_out() {
     assert_eq!(lengths("a\nb\n#[cfg(test)]\nmod tests {\n}\n"), (2, 5));

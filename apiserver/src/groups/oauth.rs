@@ -96,13 +96,14 @@ pub async fn start(ingredients: Ingredients) -> Result<OAuth, StoreError> {
     let stored = registry(Arc::new(strategies::OAuthClients)).await?;
     let clients = Arc::new(Clients { stored: Arc::clone(&stored), accounts, find_route });
 
-    let expiry = Arc::new(Expiry::default());
-    let strategy = strategies::AccessTokens { clients: Arc::clone(&clients), expiry: Arc::clone(&expiry) };
-    let access_tokens = Arc::new(Expiring { registry: registry(Arc::new(strategy)).await?, expiry });
-
-    let expiry = Arc::new(Expiry::default());
-    let strategy = strategies::AuthorizeTokens { clients: Arc::clone(&clients), expiry: Arc::clone(&expiry) };
-    let authorize_tokens = Arc::new(Expiring { registry: registry(Arc::new(strategy)).await?, expiry });
+    let tokens = async |resource, rules| {
+        let expiry = Arc::new(Expiry::default());
+        let (clients, of_strategy) = (Arc::clone(&clients), Arc::clone(&expiry));
+        let strategy = strategies::StoredTokens { resource, rules, clients, expiry: of_strategy };
+        Ok::<_, StoreError>(Arc::new(Expiring { registry: registry(Arc::new(strategy)).await?, expiry }))
+    };
+    let access_tokens = tokens(&resources::ACCESS_TOKENS, strategies::ACCESS).await?;
+    let authorize_tokens = tokens(&resources::AUTHORIZE_TOKENS, strategies::AUTHORIZE).await?;
 
     let authorizations = registry(Arc::new(strategies::ClientAuthorizations(clients))).await?;
 

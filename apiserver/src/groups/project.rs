@@ -47,6 +47,7 @@ pub static PROJECTS: Resource = Resource {
     ],
     field_labels: &["status.phase"],
     garbage_collected: false,
+    bare: false,
     schema: "com.github.openshift.api.project.v1.Project",
 };
 
@@ -63,6 +64,7 @@ pub static PROJECT_REQUESTS: Resource = Resource {
     columns: &[column::name("Status", "Describes whether the user is allowed to create projectrequests")],
     field_labels: &[],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.project.v1.ProjectRequest",
 };
 

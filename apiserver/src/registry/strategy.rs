@@ -7,7 +7,6 @@ use picoshift_machinery::{FieldError, Object, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::metadata;
 use crate::object_meta::{self, NameRule};
 use crate::resource::Resource;
 use crate::rest::RequestContext;
@@ -77,11 +76,6 @@ pub trait Strategy: Send + Sync + 'static {
         object_meta::subdomain_name
     }
 
-    /// The name made from `metadata.generateName`, tried again when it is taken.
-    fn generate_name(&self, base: &str) -> String {
-        metadata::generate_name(base)
-    }
-
     /// Fills in defaults; called on every decoded object, before admission.
     fn set_defaults(&self, object: &mut Object) {
         let _ = object;
@@ -108,16 +102,6 @@ pub trait Strategy: Send + Sync + 'static {
     /// Whether a delete answers the object as it was, and not a status.
     fn answers_deleted(&self) -> bool {
         false
-    }
-
-    /// Whether errors of a write that are the server's own are told before all others, or where they were found.
-    fn internal_errors_first(&self) -> bool {
-        true
-    }
-
-    /// Whether new objects begin with `metadata.generation` 1; else they have none, unless their creator gives one.
-    fn counts_generation(&self) -> bool {
-        true
     }
 
     /// Whether the update changes what `generation` counts.

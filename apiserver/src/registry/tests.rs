@@ -36,6 +36,7 @@ static SEATS: Resource = Resource {
     columns: &[],
     field_labels: &["spec.seat"],
     garbage_collected: true,
+    bare: false,
     schema: "",
 };
 

@@ -13,6 +13,7 @@ use super::metadata;
 use crate::admission::{Operation, Review};
 use crate::object_meta;
 use crate::owner_references::{self, Stage};
+use crate::resource::Resource;
 use crate::rest::query::{parse_revision, without_reason};
 use crate::rest::{Item, RequestContext, Updated, Updater, WriteOptions};
 use crate::store::Key;
@@ -35,8 +36,10 @@ impl Registry {
         if !generated {
             return self.create_named(cx, object, None, options).await;
         }
+        let resource = self.strategy.resource();
         for _ in 0..NAME_TRIES {
-            let name = self.strategy.generate_name(object.generate_name());
+            let base = object.generate_name();
+            let name = if resource.bare { base.to_owned() } else { metadata::generate_name(base) };
             let mut candidate = object.clone();
             candidate.set_metadata("name", name.as_str());
             match self.create_named(cx, candidate, None, options).await {
@@ -46,7 +49,6 @@ impl Registry {
                 outcome => return outcome,
             }
         }
-        let resource = self.strategy.resource();
         let mut status = Status::already_exists(resource.gvk.group, resource.plural, object.generate_name());
         status.message.push_str(", the server was not able to generate a unique name for the object");
         Err(status)
@@ -69,7 +71,7 @@ impl Registry {
         let owners = fields::take(&mut object);
         metadata::begin(&mut object, namespace, &uuid::Uuid::new_v4().to_string(), &metadata::now());
         object.set_metadata("managedFields", owners);
-        if self.strategy.counts_generation() {
+        if !resource.bare {
             object.set_metadata("generation", 1);
         }
         self.admission
@@ -294,11 +296,10 @@ impl Registry {
         if errors.is_empty() {
             return Ok(());
         }
-        let gvk = self.strategy.resource().gvk;
+        let Resource { gvk, bare, .. } = self.strategy.resource();
         // What kept an object from being looked at comes first.
-        let first = self.strategy.internal_errors_first();
         let (mut told, others): (Vec<_>, Vec<_>) =
-            errors.iter().cloned().partition(|error| first && error.kind == FieldErrorKind::Internal);
+            errors.iter().cloned().partition(|error| !bare && error.kind == FieldErrorKind::Internal);
         told.extend(others);
         Err(Status::invalid(gvk.group, gvk.kind, object.name(), &told))
     }

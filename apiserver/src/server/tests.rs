@@ -44,6 +44,7 @@ static ROUTES: Resource = Resource {
     columns: &[],
     field_labels: &[],
     garbage_collected: true,
+    bare: false,
     schema: "",
 };
 

@@ -10,6 +10,7 @@ use kube::ResourceExt as _;
 use parking_lot::Mutex;
 use picoshift_machinery::Object;
 use picoshift_machinery::bootstrap_user::BootstrapUser;
+use picoshift_machinery::url;
 use serde_json::Value;
 
 use super::htpasswd::Htpasswd;
@@ -60,7 +61,7 @@ impl Known {
     pub fn login_path(&self, provider: &Provider) -> String {
         match self.providers.len() {
             1 => "/login".to_owned(),
-            _ => format!("/login/{}", super::url::path_escape(provider.passwords.name())),
+            _ => format!("/login/{}", url::path_escape(provider.passwords.name())),
         }
     }
 }

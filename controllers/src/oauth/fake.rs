@@ -1,4 +1,4 @@
-//! A kube-apiserver of a few lines, for tests: objects by path, with what a server adds to them.
+//! A kube-apiserver of a few lines, for tests and fuzzing: objects by path, with what a server adds to them.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,22 @@ use super::api::{Api, ApiError};
 
 /// The server.
 #[derive(Default)]
-pub(super) struct Fake {
+pub(crate) struct Fake {
     objects: Mutex<BTreeMap<String, Value>>,
     /// What was asked, in order.
-    pub(super) log: Mutex<Vec<(Method, String)>>,
+    pub(crate) log: Mutex<Vec<(Method, String)>>,
     /// Service-account tokens, and whose they are.
-    pub(super) tokens: Mutex<BTreeMap<String, String>>,
+    pub(crate) tokens: Mutex<BTreeMap<String, String>>,
     /// Answers to the next writes, instead of doing them.
-    pub(super) failures: Mutex<Vec<u16>>,
+    pub(crate) failures: Mutex<Vec<u16>>,
     /// When objects are made.
-    pub(super) now: Mutex<String>,
+    pub(crate) now: Mutex<String>,
 }
 
 impl Fake {
     /// A server with objects.
-    pub(super) fn with(objects: &[(&str, Value)]) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with(objects: &[(&str, Value)]) -> Self {
         let fake = Self::default();
         for (path, object) in objects {
             fake.put(path, object.clone());
@@ -33,7 +34,7 @@ impl Fake {
         fake
     }
 
-    pub(super) fn put(&self, path: &str, mut object: Value) {
+    pub(crate) fn put(&self, path: &str, mut object: Value) {
         let mut objects = self.objects.lock();
         let metadata = &mut object["metadata"];
         if metadata["uid"].is_null() {
@@ -50,16 +51,17 @@ impl Fake {
         objects.insert(path.to_owned(), object);
     }
 
-    pub(super) fn get(&self, path: &str) -> Option<Value> {
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
         self.objects.lock().get(path).cloned()
     }
 
-    pub(super) fn remove(&self, path: &str) {
+    pub(crate) fn remove(&self, path: &str) {
         self.objects.lock().remove(path);
     }
 
     /// All objects of a resource.
-    pub(super) fn all(&self, resource: &str) -> Vec<Value> {
+    #[cfg(test)]
+    pub(crate) fn all(&self, resource: &str) -> Vec<Value> {
         let objects = self.objects.lock();
         let part = format!("/{resource}/");
         objects.iter().filter(|(path, _)| path.contains(&part)).map(|(_, object)| object.clone()).collect()

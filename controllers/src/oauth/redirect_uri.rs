@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::url::{BadUrl, Url};
+use picoshift_machinery::url::Url;
+
+use super::url::{self, BadUrl};
 
 /// A redirect URI that the client has not registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// None was given, and there is not just one to take instead.
     #[error("the redirect URI is missing")]
@@ -31,12 +33,12 @@ pub fn choose(registered: &[String], requested: &str) -> Result<String, Refused>
         ("", _) => return Err(Refused::Missing),
         (requested, _) => requested,
     };
-    let requested = Url::parse(requested)?;
+    let requested = url::read(requested)?;
     if requested.has_fragment {
         return Err(Refused::Foreign);
     }
     let path = requested.resolved_path();
-    let mut bases = registered.iter().filter_map(|uri| Url::parse(uri).ok());
+    let mut bases = registered.iter().filter_map(|uri| url::read(uri).ok());
     if bases.any(|base| is_below(&base, &requested, &path)) {
         Ok(Url { path, ..requested }.to_string())
     } else {
@@ -59,8 +61,12 @@ fn is_below(base: &Url, requested: &Url, path: &str) -> bool {
 }
 
 fn same_host(base: &Url, requested: &Url) -> bool {
-    let is_loopback =
-        |url: &Url| url.host_name().parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_loopback = |url: &Url| match url.host_name().parse::<IpAddr>() {
+        // Without brackets, what follows a colon could be the port or not.
+        Ok(IpAddr::V6(address)) => address.is_loopback() && url.host.starts_with('['),
+        Ok(IpAddr::V4(address)) => address.is_loopback() && !url.host.starts_with('['),
+        Err(_) => false,
+    };
     let has_port = base.host.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
     base.host == requested.host
         || (base.scheme == "http" && !has_port && is_loopback(base) && is_loopback(requested))
@@ -134,6 +140,10 @@ mod tests {
             ("https://127.0.0.1/callback", "https://127.0.0.1:4711/callback"),
             ("http://127.0.0.1/callback", "http://127.0.0.1.evil.example/callback"),
             ("http://127.0.0.1/callback", "http://localhost:1/callback"),
+            ("http://127.0.0.1/callback", "http://::1:80/callback"),
+            ("http://127.0.0.1/callback", "http://[127.0.0.1]:80/callback"),
+            ("http://127.0.0.1/callback", "http://127.0.0.1:x:80/callback"),
+            ("http://127.0.0.1/callback", "http://127.0.0.1:80@evil.example/callback"),
             ("myapp:callback", "myapp:evil"),
         ] {
             assert!(choose_one(base, requested).is_err(), "{base} {requested}");

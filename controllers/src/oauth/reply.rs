@@ -7,7 +7,7 @@ use picoshift_machinery::plain;
 use serde_json::{Map, Value};
 
 use super::call::Call;
-use super::url::{Url, Values};
+use super::url::{self, Values};
 
 /// An answer.
 pub type Reply = Response<Body>;
@@ -85,7 +85,7 @@ pub fn redirect(call: &Call, location: &str) -> Reply {
 }
 
 fn resolved(call: &Call, location: &str) -> String {
-    if !Url::parse(location).is_ok_and(|url| url.scheme.is_empty() && url.host.is_empty()) {
+    if !url::read(location).is_ok_and(|url| url.scheme.is_empty() && url.host.is_empty()) {
         return location.to_owned();
     }
     let (path, query) = location.split_at(location.find('?').unwrap_or(location.len()));

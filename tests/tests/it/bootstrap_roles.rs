@@ -188,6 +188,31 @@ async fn everybody_may_little_and_somebody_reads_everything() -> anyhow::Result<
 }
 
 #[tokio::test]
+async fn whoever_comes_may_see_where_the_oauth_server_is() -> anyhow::Result<()> {
+    let plane = ControlPlane::shared().await?;
+    let admin = plane.admin()?;
+    for group in ["system:authenticated", "system:unauthenticated"] {
+        for (verb, path, expected) in [
+            ("get", "/.well-known", true),
+            ("get", "/.well-known/oauth-authorization-server", true),
+            ("get", "/.well-known/openid-configuration", true),
+            ("post", "/.well-known/oauth-authorization-server", false),
+            ("get", "/.well-knownx", false),
+            ("get", "/metrics", false),
+        ] {
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {"user": "somebody", "groups": [group], "nonResourceAttributes": {"verb": verb, "path": path}},
+            });
+            let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+            let answer = admin.api.post(reviews, &review).await?.expect_code(201)?;
+            ensure!(answer["status"]["allowed"] == expected, "{group}: {verb} {path}, expected {expected}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn pods_pull_from_their_own_namespace_only() -> anyhow::Result<()> {
     let plane = ControlPlane::shared().await?;
     let admin = plane.admin()?;

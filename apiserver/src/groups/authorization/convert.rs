@@ -31,7 +31,9 @@ pub(super) fn role_from_rbac(mut role: Object) -> Object {
 
 /// A Role or ClusterRole in RBAC's form.
 pub(super) fn role_to_rbac(mut role: Object) -> Object {
-    let rules = list(role.0.remove("rules"));
+    let mut rules = list(role.0.remove("rules"));
+    // A rule with a restriction has never allowed anything; without it, it would.
+    rules.retain(|rule| rule["attributeRestrictions"].is_null());
     let rules = rules.into_iter().filter_map(|rule| serde_json::from_value::<Rule>(rule).ok());
     let rules: Vec<Value> = rules.flat_map(rules_to_rbac).collect();
     role.0.insert("rules".to_owned(), rules.into());

@@ -44,6 +44,7 @@ const fn resource(
         columns: &[],
         field_labels: &[],
         garbage_collected: false,
+        bare: false,
         schema,
     }
 }

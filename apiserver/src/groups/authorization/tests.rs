@@ -161,6 +161,7 @@ fn rules_and_annotations_are_turned_both_ways() {
         "rules": [
             {"verbs": ["list", "get", "get"], "resources": ["pods"], "attributeRestrictions": null},
             {"verbs": ["*"], "resources": ["*"]},
+            {"verbs": ["*"], "resources": ["secrets"], "attributeRestrictions": {"kind": "IsPersonalSubjectAccessReview"}},
             {"verbs": ["get"], "apiGroups": ["apps"], "resources": ["a"], "nonResourceURLs": ["/x"]},
             {"verbs": ["get"], "resources": [], "nonResourceURLs": ["/y"]},
         ],

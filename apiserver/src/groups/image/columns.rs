@@ -46,6 +46,7 @@ pub static IMAGE_STREAMS: Resource = Resource {
     ],
     field_labels: &["spec.dockerImageRepository", "status.dockerImageRepository"],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.image.v1.ImageStream",
 };
 
@@ -65,6 +66,7 @@ pub static IMAGES: Resource = Resource {
     ],
     field_labels: &[],
     garbage_collected: false,
+    bare: false,
     schema: "com.github.openshift.api.image.v1.Image",
 };
 
@@ -81,6 +83,7 @@ pub static IMAGE_SIGNATURES: Resource = Resource {
     columns: &[],
     field_labels: &[],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.image.v1.ImageSignature",
 };
 
@@ -97,5 +100,6 @@ pub static IMAGE_STREAM_MAPPINGS: Resource = Resource {
     columns: &[],
     field_labels: &[],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.image.v1.ImageStreamMapping",
 };

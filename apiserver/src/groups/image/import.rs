@@ -39,5 +39,6 @@ pub static IMAGE_STREAM_IMPORTS: Resource = Resource {
     columns: &[],
     field_labels: &[],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.image.v1.ImageStreamImport",
 };

@@ -133,6 +133,7 @@ const STORED: Resource = Resource {
     columns: &[],
     field_labels: &[],
     garbage_collected: false,
+    bare: true,
     schema: "",
 };
 

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use picoshift_machinery::Object;
 use picoshift_machinery::scope::restriction::{Restriction, RoleRestriction};
+use picoshift_machinery::url::Url;
 use serde::Deserialize;
 use serde_json::Value;
-
-use super::redirect_uri;
 
 const URI: &str = "serviceaccounts.openshift.io/oauth-redirecturi.";
 const REFERENCE: &str = "serviceaccounts.openshift.io/oauth-redirectreference.";
@@ -77,7 +76,7 @@ fn models(account: &Object) -> BTreeMap<&str, Model> {
     for (key, value) in account.annotations() {
         if let Some(name) = key.strip_prefix(URI) {
             let model = models.entry(name).or_default();
-            if let Ok(uri) = redirect_uri::parse(value) {
+            if let Ok(uri) = Url::parse(value) {
                 (model.scheme, model.host) = (uri.scheme, uri.host);
             }
         } else if let Some(name) = key.strip_prefix(REFERENCE) {

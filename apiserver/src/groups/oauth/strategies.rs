@@ -13,7 +13,7 @@ use super::clients::Clients;
 use super::expiry::Expiry;
 use super::lifetime;
 use super::printing;
-use super::resources::{ACCESS_TOKENS, AUTHORIZE_TOKENS, CLIENT_AUTHORIZATIONS, CLIENTS, strings};
+use super::resources::{CLIENT_AUTHORIZATIONS, CLIENTS, strings};
 use super::validation::{self, authorization_name, token_name};
 use crate::object_meta::{self, NameRule};
 use crate::registry::strategy::{Planned, Strategy};
@@ -24,17 +24,26 @@ use crate::store::Revision;
 /// The strategy of `oauthclients`.
 pub(super) struct OAuthClients;
 
-/// The strategy of `oauthaccesstokens`.
-pub(super) struct AccessTokens {
+/// The strategy of `oauthaccesstokens` and `oauthauthorizetokens`.
+pub(super) struct StoredTokens {
+    pub(super) resource: &'static Resource,
+    pub(super) rules: TokenRules,
     pub(super) clients: Arc<Clients>,
     pub(super) expiry: Arc<Expiry>,
 }
 
-/// The strategy of `oauthauthorizetokens`.
-pub(super) struct AuthorizeTokens {
-    pub(super) clients: Arc<Clients>,
-    pub(super) expiry: Arc<Expiry>,
+/// What tokens of one kind do otherwise than those of the other.
+pub(super) struct TokenRules {
+    /// Errors of a token, its metadata apart.
+    create: fn(&Object) -> Vec<FieldError>,
+    /// Errors of a change.
+    update: fn(&Object, &Object) -> Vec<FieldError>,
 }
+
+pub(super) const ACCESS: TokenRules =
+    TokenRules { create: validation::access_token, update: validation::access_token_changed };
+pub(super) const AUTHORIZE: TokenRules =
+    TokenRules { create: validation::authorize_token, update: validation::authorize_token_changed };
 
 /// The strategy of `oauthclientauthorizations`.
 pub(super) struct ClientAuthorizations(pub(super) Arc<Clients>);
@@ -55,14 +64,6 @@ impl Strategy for OAuthClients {
 
     fn row(&self, object: &Object) -> Vec<Value> {
         printing::client_row(object)
-    }
-
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
     }
 
     async fn validate_create(
@@ -87,9 +88,9 @@ impl Strategy for OAuthClients {
 }
 
 #[async_trait]
-impl Strategy for AccessTokens {
+impl Strategy for StoredTokens {
     fn resource(&self) -> &'static Resource {
-        &ACCESS_TOKENS
+        self.resource
     }
 
     fn row(&self, object: &Object) -> Vec<Value> {
@@ -100,66 +101,7 @@ impl Strategy for AccessTokens {
         token_name
     }
 
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
-    fn answers_deleted(&self) -> bool {
-        true
-    }
-
-    fn internal_errors_first(&self) -> bool {
-        false
-    }
-
-    async fn validate_create(
-        &self,
-        _cx: &RequestContext,
-        object: &mut Object,
-    ) -> Result<Vec<FieldError>, Status> {
-        let mut errors = validation::access_token(object);
-        errors.extend(self.clients.refusal(object).await);
-        Ok(errors)
-    }
-
-    async fn validate_update(
-        &self,
-        _cx: &RequestContext,
-        _subresource: &str,
-        object: &mut Object,
-        old: &Object,
-    ) -> Result<Vec<FieldError>, Status> {
-        Ok(validation::access_token_changed(object, old))
-    }
-
-    fn committed(&self, write: Planned<'_>, _revision: Revision) {
-        follow(&self.expiry, write);
-    }
-}
-
-#[async_trait]
-impl Strategy for AuthorizeTokens {
-    fn resource(&self) -> &'static Resource {
-        &AUTHORIZE_TOKENS
-    }
-
-    fn row(&self, object: &Object) -> Vec<Value> {
-        printing::token_row(object, Timestamp::now())
-    }
-
-    fn name_rule(&self) -> NameRule {
-        token_name
-    }
-
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    /// RFC 7636: a challenge without a method is plain.
+    /// RFC 7636: a challenge without a method is plain. Access tokens have no challenge.
     fn set_defaults(&self, object: &mut Object) {
         if !object.str_at(&["codeChallenge"]).is_empty() && object.str_at(&["codeChallengeMethod"]).is_empty()
         {
@@ -167,16 +109,8 @@ impl Strategy for AuthorizeTokens {
         }
     }
 
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     fn answers_deleted(&self) -> bool {
         true
-    }
-
-    fn internal_errors_first(&self) -> bool {
-        false
     }
 
     async fn validate_create(
@@ -184,7 +118,7 @@ impl Strategy for AuthorizeTokens {
         _cx: &RequestContext,
         object: &mut Object,
     ) -> Result<Vec<FieldError>, Status> {
-        let mut errors = validation::authorize_token(object);
+        let mut errors = (self.rules.create)(object);
         errors.extend(self.clients.refusal(object).await);
         Ok(errors)
     }
@@ -196,7 +130,7 @@ impl Strategy for AuthorizeTokens {
         object: &mut Object,
         old: &Object,
     ) -> Result<Vec<FieldError>, Status> {
-        Ok(validation::authorize_token_changed(object, old))
+        Ok((self.rules.update)(object, old))
     }
 
     fn committed(&self, write: Planned<'_>, _revision: Revision) {
@@ -227,20 +161,8 @@ impl Strategy for ClientAuthorizations {
         authorization_name
     }
 
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     fn creates_on_update(&self) -> bool {
         true
-    }
-
-    fn internal_errors_first(&self) -> bool {
-        false
     }
 
     /// Whatever name a client gives: user and client make the name.

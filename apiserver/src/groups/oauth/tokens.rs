@@ -80,15 +80,18 @@ impl Tokens {
         let now = Timestamp::now();
         let name = oauth_token::object_name(token).ok_or_else(|| Refused::Lookup.to_string())?;
         let token = self.stored.find(&name).ok_or_else(|| Refused::Lookup.to_string())?;
+        let met = self.meet(audiences);
         let found = match self.of_user(&token, now) {
             Ok(user) => Ok(user),
             Err(why) if token.str_at(&["userName"]) == bootstrap_user::NAME => {
-                self.of_administrator(&token, now).await.map_err(|other| vec![Some(why), other])
+                let found = self.of_administrator(&token, now).await;
+                let found = found.and_then(|user| met.clone().map(|_| user).map_err(Some));
+                found.map_err(|other| vec![Some(why), other])
             }
             Err(why) => Err(vec![Some(why)]),
         };
         let user = found.map_err(aggregate)?;
-        let audiences = self.meet(audiences).map_err(|why| why.to_string())?;
+        let audiences = met.map_err(|why| why.to_string())?;
         self.activity.used(&token, now);
         Ok(Owner { user, audiences })
     }

@@ -42,6 +42,7 @@ pub static ROUTES: Resource = Resource {
     ],
     field_labels: &["spec.host", "spec.path", "spec.subdomain", "spec.to.name"],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.route.v1.Route",
 };
 

@@ -27,6 +27,7 @@ pub static USERS: Resource = Resource {
     ],
     field_labels: &[],
     garbage_collected: false,
+    bare: true,
     schema: "com.github.openshift.api.user.v1.User",
 };
 
@@ -43,6 +44,7 @@ pub static GROUPS: Resource = Resource {
     columns: &[NAME, text("Users", "users is the list of users in this group.")],
     field_labels: &[],
     garbage_collected: false,
+    bare: true,
     schema: "com.github.openshift.api.user.v1.Group",
 };
 
@@ -71,6 +73,7 @@ pub static IDENTITIES: Resource = Resource {
     ],
     field_labels: &["providerName", "providerUserName", "user.name", "user.uid"],
     garbage_collected: false,
+    bare: true,
     schema: "com.github.openshift.api.user.v1.Identity",
 };
 
@@ -87,6 +90,7 @@ pub static USER_IDENTITY_MAPPINGS: Resource = Resource {
     columns: &[],
     field_labels: &[],
     garbage_collected: false,
+    bare: true,
     schema: "com.github.openshift.api.user.v1.UserIdentityMapping",
 };
 

@@ -48,14 +48,6 @@ impl Strategy for Users {
         user_name
     }
 
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     fn prepare_create(&self, _cx: &RequestContext, object: &mut Object) {
         clear_groups(object);
     }
@@ -118,14 +110,6 @@ impl Strategy for Groups {
         group_name
     }
 
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     async fn validate_create(
         &self,
         _cx: &RequestContext,
@@ -174,14 +158,6 @@ impl Strategy for Identities {
 
     fn name_rule(&self) -> NameRule {
         identity_name
-    }
-
-    fn generate_name(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
-    fn counts_generation(&self) -> bool {
-        false
     }
 
     /// Whatever name a client gives: the provider and its user make the name.

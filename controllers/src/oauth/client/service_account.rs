@@ -6,12 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use picoshift_machinery::scope::restriction::{Restriction, RoleRestriction};
+use picoshift_machinery::url::Url;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{Client, ClientError, GrantMethod, Secrets};
 use crate::oauth::api::{Api, ApiError, segment};
-use crate::oauth::url::Url;
+use crate::oauth::url;
 
 const PREFIX: &str = "system:serviceaccount:";
 const URI: &str = "serviceaccounts.openshift.io/oauth-redirecturi.";
@@ -87,8 +88,8 @@ fn models(annotations: &Value) -> (Vec<Model>, Vec<String>) {
         let value = value.as_str().unwrap_or_default();
         if let Some(name) = key.strip_prefix(URI) {
             let model = models.entry(name).or_default();
-            match Url::parse(value) {
-                Ok(url) => model.target = target(&url),
+            match url::read(value) {
+                Ok(uri) => model.target = target(&uri),
                 Err(error) => errors.push(format!("{value}: {error}")),
             }
         } else if let Some(name) = key.strip_prefix(REFERENCE) {

@@ -28,6 +28,7 @@ pub static IMAGE_STREAM_TAGS: Resource = Resource {
     ],
     field_labels: &[],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.image.v1.ImageStreamTag",
 };
 
@@ -62,6 +63,7 @@ pub static IMAGE_TAGS: Resource = Resource {
     ],
     field_labels: &[],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.image.v1.ImageTag",
 };
 
@@ -83,5 +85,6 @@ pub static IMAGE_STREAM_IMAGES: Resource = Resource {
     ],
     field_labels: &[],
     garbage_collected: true,
+    bare: false,
     schema: "com.github.openshift.api.image.v1.ImageStreamImage",
 };

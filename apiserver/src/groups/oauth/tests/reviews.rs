@@ -154,6 +154,9 @@ async fn the_bootstrap_administrator_lasts_as_long_as_his_secret() {
     let user = json!({"username": bootstrap_user::NAME, "groups": ["system:cluster-admins"],
         "extra": {"scopes.authorization.openshift.io": ["user:full"]}});
     assert_eq!(status, json!({"authenticated": true, "user": user, "audiences": [AUDIENCE]}));
+    let other = world.review("sha256~root", json!(["istio-ca"])).await;
+    let audiences = "token audiences [\"https://kubernetes.default.svc\"] is invalid for the target audiences [\"istio-ca\"]";
+    assert_eq!(other, json!({"user": {}, "error": format!("[{missing}, {audiences}]")}));
     *world.secret.0.lock() = is("second");
     let why = world.why("sha256~root").await;
     assert_eq!(why, format!("[{missing}, user.UID (second) does not match token.userUID (first)]"));

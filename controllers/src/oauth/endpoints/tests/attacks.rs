@@ -165,6 +165,19 @@ async fn then_leads_nowhere_else() {
     }
 }
 
+#[tokio::test]
+async fn who_logs_out_does_not_climb_out_of_the_console() {
+    let lab = Lab::new();
+    for (then, location) in [
+        ("https://console.example/a\\..\\..\\b", "https://console.example/a%5C..%5C..%5Cb"),
+        ("https://console.example/a/%2e%2e/b", "https://console.example/b"),
+        ("https://console.example\\@evil.example/", ""),
+    ] {
+        let logout = lab.ask("POST", "/logout", &[], &format!("then={}", query_escape(then))).await;
+        assert_eq!(logout.location(), location, "{then}");
+    }
+}
+
 /// What is escaped in `then` stays so: decoded, it could be another server's name.
 #[tokio::test]
 async fn a_grant_does_not_decode_its_way_to_another_server() {
