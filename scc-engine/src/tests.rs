@@ -175,7 +175,7 @@ fn names_every_error_of_an_scc() {
             "seLinuxContext.type: Invalid value: \"\": invalid strategy type.  Valid values are MustRunAs, RunAsAny",
             "fsGroup.type: Unsupported value: \"Other\": supported values: \"MustRunAs\", \"RunAsAny\"",
             "fsGroup.ranges[0].min: Invalid value: -1: min cannot be negative",
-            "fsGroup.ranges[1].min: Invalid value: {\"Min\":7,\"Max\":6}: min cannot be greater than max",
+            "fsGroup.ranges[1].min: Invalid value: {\"min\":7,\"max\":6}: min cannot be greater than max",
             "supplementalGroups.ranges[0].min: Invalid value: -3: min cannot be negative",
             "supplementalGroups.ranges[0].max: Invalid value: -2: max cannot be negative",
             "defaultAddCapabilities: Invalid value: \"KILL\": capability is listed in defaultAddCapabilities and requiredDropCapabilities",
@@ -183,7 +183,7 @@ fn names_every_error_of_an_scc() {
             "requiredDropCapabilities: Invalid value: [\"KILL\"]: required capabilities must be empty when all capabilities are allowed by a wildcard",
             "defaultAllowPrivilegeEscalation: Invalid value: true: Cannot set DefaultAllowPrivilegeEscalation to true without also setting AllowPrivilegeEscalation to true",
             "volumes: Invalid value: [\"none\",\"secret\"]: if 'none' is specified, no other values are allowed",
-            "allowedFlexVolumes: Invalid value: [{\"Driver\":\"a\"}]: volumes does not include 'flexVolume' or '*', so no flex volumes are allowed",
+            "allowedFlexVolumes: Invalid value: [{\"driver\":\"a\"}]: volumes does not include 'flexVolume' or '*', so no flex volumes are allowed",
             "allowedUnsafeSysctls[2]: Invalid value: \"\": empty sysctl not allowed",
             "allowedUnsafeSysctls.items: Forbidden: if '*' is present, must not specify other sysctls",
             &format!(

@@ -6,7 +6,7 @@
 use crate::constraints::Scc;
 
 /// Who asks, or runs a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Subject {
     /// The user's name.
     pub name: String,
@@ -51,7 +51,7 @@ pub struct Cluster<'a> {
     /// All SCCs, in any order.
     pub sccs: &'a [Scc],
     /// Whether RBAC lets a subject `use` the SCC of that name in the pod's namespace. It is asked as little as possible.
-    pub may_use: &'a dyn Fn(&Subject, &str) -> bool,
+    pub may_use: &'a (dyn Fn(&Subject, &str) -> bool + Sync),
 }
 
 impl Cluster<'_> {

@@ -1,9 +1,9 @@
-//! What an SCC may say, with the errors of OpenShift's API (`pkg/security/apis/security/validation`).
+//! What an SCC may say, with the errors of OpenShift's kube-apiserver
+//! (`openshift-kube-apiserver/admission/customresourcevalidation/securitycontextconstraints`).
 //!
 //! In: an SCC after its defaults. Metadata is not looked at: whoever stores objects does that.
 
 use picoshift_machinery::FieldError;
-use picoshift_machinery::field_error::quote;
 use serde_json::json;
 
 use crate::constraints::{IdRange, Scc};
@@ -70,8 +70,10 @@ fn id_range(path: &str, range: IdRange, errors: &mut Vec<FieldError>) {
         }
     }
     if min > max {
-        // As Go writes its struct, which has no names for JSON inside the server.
-        let shown = Some(format!("{{\"Min\":{min},\"Max\":{max}}}"));
+        // As Go writes its struct: in its order, and without zeros.
+        let ends = [("min", min), ("max", max)].into_iter().filter(|(_, id)| *id != 0);
+        let ends: Vec<String> = ends.map(|(end, id)| format!("\"{end}\":{id}")).collect();
+        let shown = Some(format!("{{{}}}", ends.join(",")));
         let kind = picoshift_machinery::FieldErrorKind::Invalid;
         errors.push(FieldError::new(kind, format!("{path}.min"), shown, "min cannot be greater than max"));
     }
@@ -102,12 +104,8 @@ fn volumes(scc: &Scc, errors: &mut Vec<FieldError>) {
     }
     let drivers = &scc.allowed_flex_volumes;
     if !drivers.is_empty() && !scc.allows_volume("flexVolume") {
-        let shown: Vec<String> =
-            drivers.iter().map(|flex| format!("{{\"Driver\":{}}}", quote(&flex.driver))).collect();
-        let shown = Some(format!("[{}]", shown.join(",")));
         let detail = "volumes does not include 'flexVolume' or '*', so no flex volumes are allowed";
-        let kind = picoshift_machinery::FieldErrorKind::Invalid;
-        errors.push(FieldError::new(kind, "allowedFlexVolumes", shown, detail));
+        errors.push(FieldError::invalid("allowedFlexVolumes", &json!(drivers), detail));
         return;
     }
     for (index, _) in drivers.iter().enumerate().filter(|(_, flex)| flex.driver.is_empty()) {
