@@ -23,9 +23,11 @@ use crate::constraints::Scc;
 use crate::namespace::{AnnotationError, Namespace};
 use crate::pod::PodView;
 
-/// Errors of one pod under one SCC, beyond which no more are looked for. Upstream has no such limit; it goes through all
-/// containers for each of them, and a pod with ten thousand host ports would cost it a hundred million errors.
+/// Errors of one pod under one SCC, and bytes of their texts, beyond which no more are looked for. Upstream has no such limits.
+/// It goes through all containers for each of them, and a pod with ten thousand host ports would cost it a hundred million
+/// errors; and it shows all of a pod's groups in the error about each.
 const MAX_ERRORS: usize = 2_000;
+const MAX_TEXT: usize = 256 * 1024;
 
 /// Why an SCC cannot judge pods of a namespace.
 #[derive(Debug, Error)]
@@ -127,26 +129,32 @@ impl<'a> Provider<'a> {
     pub(crate) fn assign_view(&self, pod: &PodView) -> Result<PodView, Vec<FieldError>> {
         let mut pod = pod.clone();
         let path = format!("provider {}: ", self.scc.name());
-        let mut errors = Errors(Vec::new());
+        let mut errors = Errors::default();
         self.complete_pod(&mut pod);
         self.check_pod(&pod, &path, &mut errors);
         self.assign_containers(&mut pod, &path, &mut errors);
-        if errors.0.is_empty() { Ok(pod) } else { Err(errors.0) }
+        if errors.found.is_empty() { Ok(pod) } else { Err(errors.found) }
     }
 }
 
-/// Errors, not more than [`MAX_ERRORS`].
-struct Errors(Vec<FieldError>);
+/// Errors, not more than [`MAX_ERRORS`], and none after [`MAX_TEXT`].
+#[derive(Default)]
+struct Errors {
+    found: Vec<FieldError>,
+    bytes: usize,
+}
 
 impl Errors {
     fn push(&mut self, error: FieldError) {
         if !self.are_full() {
-            self.0.push(error);
+            self.bytes +=
+                error.field.len() + error.shown.as_ref().map_or(0, String::len) + error.detail.len();
+            self.found.push(error);
         }
     }
 
     fn are_full(&self) -> bool {
-        self.0.len() >= MAX_ERRORS
+        self.found.len() >= MAX_ERRORS || self.bytes >= MAX_TEXT
     }
 }
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
-    Cluster, Explanation, Fit, Namespace, Operation, Request, Scc, Subject, Verdict, admission, defaults,
-    explain, order, validation,
+    Cluster, Explanation, Fit, Namespace, Operation, Provider, Request, Scc, Subject, Verdict, admission,
+    defaults, explain, order, validation,
 };
 
 fn deployed() -> Vec<Scc> {
@@ -142,6 +142,19 @@ fn many_host_ports_cost_little() {
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": containers}});
     let refusal = with_request(&pod, admission::admit).unwrap_err();
     assert!(refusal.reason.len() < 1_000_000, "{}", refusal.reason.len());
+}
+
+/// Upstream shows all groups in the error about each.
+#[test]
+fn many_groups_cost_little() {
+    let groups: Vec<usize> = (0..200_000).collect();
+    let mut scc = deployed().into_iter().find(|scc| scc.name() == "restricted-v3").unwrap();
+    scc.user_namespace_level.clear();
+    let pod =
+        json!({"spec": {"securityContext": {"supplementalGroups": groups}, "containers": [{"name": "c"}]}});
+    let namespace = namespace();
+    let refused = Provider::new(&scc, &namespace).unwrap().assign(&pod).unwrap_err();
+    assert!(refused.to_string().len() < 3_000_000);
 }
 
 #[test]
