@@ -80,6 +80,19 @@ const SERVED: &[(&str, &str, &[&str])] = &[
         &["Project", "ProjectList", "ProjectRequest"],
     ),
     ("com.github.openshift.api.route.v1.", "route.openshift.io", &["Route", "RouteList"]),
+    (
+        "com.github.openshift.api.security.v1.",
+        "security.openshift.io",
+        &[
+            "PodSecurityPolicyReview",
+            "PodSecurityPolicySelfSubjectReview",
+            "PodSecurityPolicySubjectReview",
+            "RangeAllocation",
+            "RangeAllocationList",
+            "SecurityContextConstraints",
+            "SecurityContextConstraintsList",
+        ],
+    ),
     (token_review::PACKAGE, "authentication.k8s.io", &["TokenReview"]),
     (
         "com.github.openshift.api.user.v1.",

@@ -13,7 +13,8 @@ use crate::modules::Modules;
 use crate::wire::Wire;
 
 /// Definitions that are no structs for the decoder, with their kinds.
-const SPECIAL: [(&str, &str); 5] = [
+const SPECIAL: [(&str, &str); 6] = [
+    ("io.k8s.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "raw"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.Patch", "raw"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.Time", "time"),
@@ -88,9 +89,9 @@ fn describe_field(name: &str, schema: &Value, go: Option<GoField>) -> Result<Val
     };
     let described = describe_type(schema, &go.r#type)?;
     // Go never finds a struct that is no pointer empty; only `omitzero` omits it.
-    let is_struct = described["kind"]
-        .as_str()
-        .map_or(described["kind"]["struct"].is_string(), |k| ["time", "intorstring", "raw"].contains(&k));
+    let is_struct = described["kind"].as_str().map_or(described["kind"]["struct"].is_string(), |k| {
+        ["time", "intorstring", "quantity", "raw"].contains(&k)
+    });
     let omit = go.omit_zero || (go.omit_empty && (go.pointer || !is_struct));
     let mut field =
         json!({ "type": described, "omit": omit, "pointer": go.pointer, "position": go.position });

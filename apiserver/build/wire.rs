@@ -78,7 +78,7 @@ impl<'m> Wire<'m> {
                 r#type["kind"] = unwrapped["kind"].take();
                 Ok(())
             }
-            ("struct" | "time" | "raw" | "intorstring", Label::Optional) if is_message => Ok(()),
+            ("struct" | "time" | "raw" | "intorstring" | "quantity", Label::Optional) if is_message => Ok(()),
             ("float", Label::Optional) if field.r#type == "double" => Ok(()),
             (word, Label::Optional) if word == field.r#type => Ok(()),
             (word, label) => bail!("{word} in JSON is {label:?} {} in protobuf", field.r#type),

@@ -19,7 +19,7 @@ use crate::authz::Authorizer;
 use crate::authz::rbac::Rbac;
 use crate::bootstrap_secret::KubeBootstrapSecret;
 use crate::discovery::Discovery;
-use crate::groups::{authorization, image, oauth, project, route, user};
+use crate::groups::{authorization, image, oauth, project, route, security, user};
 use crate::oci;
 use crate::openapi::OpenApi;
 use crate::registry::Registry;
@@ -137,6 +137,9 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     })
     .await
     .context("cannot load OAuth clients and tokens")?;
+    let security = security::start(client.clone(), &store, &admission)
+        .await
+        .context("cannot load security context constraints")?;
     let images = image::start(image::Ingredients {
         client,
         engine: store,
@@ -154,6 +157,7 @@ pub async fn assemble(ingredients: Ingredients<'_>) -> anyhow::Result<Assembly> 
     storages.extend(oauth.storages);
     storages.extend(images.storages);
     storages.extend(reviews_and_roles);
+    storages.extend(security);
     let feeds = vec![projects.feed, oauth.tasks];
     Ok(Assembly { endpoints: endpoints(storages, &permissions)?, tokens: oauth.tokens, engine, feeds })
 }

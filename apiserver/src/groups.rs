@@ -6,4 +6,5 @@ pub mod image;
 pub mod oauth;
 pub mod project;
 pub mod route;
+pub mod security;
 pub mod user;

@@ -7,6 +7,7 @@ mod empty;
 mod fill;
 pub(crate) mod patch_meta;
 pub mod protobuf;
+mod quantity;
 mod time;
 mod unstructured;
 
@@ -135,6 +136,7 @@ enum Kind {
     IntOrString,
     List(Box<Type>),
     Map(Box<Type>),
+    Quantity,
     /// Any JSON, kept as it is.
     Raw,
     String,
@@ -188,6 +190,7 @@ enum RawKind {
     IntOrString,
     List(Box<RawType>),
     Map(Box<RawType>),
+    Quantity,
     Raw,
     String,
     Struct(String),
@@ -346,6 +349,7 @@ fn compile(raw: RawType, by_name: &HashMap<Box<str>, usize>) -> Result<Type, Loa
         RawKind::IntOrString => Kind::IntOrString,
         RawKind::List(element) => Kind::List(boxed(element)?),
         RawKind::Map(value) => Kind::Map(boxed(value)?),
+        RawKind::Quantity => Kind::Quantity,
         RawKind::Raw => Kind::Raw,
         RawKind::String => Kind::String,
         RawKind::Struct(name) => Kind::Struct(*by_name.get(name.as_str()).ok_or(LoadError::Missing(name))?),

@@ -34,8 +34,9 @@ pub(crate) async fn apply(client: &Client, objects: &[Value]) -> Result<usize> {
     Ok(changed)
 }
 
-/// Makes those objects that are not there, and leaves the others as they are.
-pub(crate) async fn create_missing(client: &Client, objects: &[Value]) -> Result<()> {
+/// Makes those objects that are not there, and leaves the others as they are; returns how many were made.
+pub(crate) async fn create_missing(client: &Client, objects: &[Value]) -> Result<usize> {
+    let mut made = 0;
     for object in objects {
         let (api, name) = api(client, object)?;
         let object: DynamicObject = serde_json::from_value(object.clone())?;
@@ -44,10 +45,13 @@ pub(crate) async fn create_missing(client: &Client, objects: &[Value]) -> Result
             .await
         {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            created => drop(created.with_context(|| format!("cannot create {name}"))?),
+            created => {
+                created.with_context(|| format!("cannot create {name}"))?;
+                made += 1;
+            }
         }
     }
-    Ok(())
+    Ok(made)
 }
 
 async fn apply_one(client: &Client, object: &Value) -> Result<bool> {
@@ -73,8 +77,14 @@ fn api(client: &Client, object: &Value) -> Result<(Api<DynamicObject>, String)> 
         api_version: text(&object["apiVersion"]).context("an object has no apiVersion")?,
         kind: text(&object["kind"]).context("an object has no kind")?,
     };
-    // Our few kinds have regular plurals.
-    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
+    let kind = GroupVersionKind::try_from(&types)?;
+    let resource = match kind.kind.as_str() {
+        // Its singular ends in an s.
+        "SecurityContextConstraints" => {
+            ApiResource::from_gvk_with_plural(&kind, "securitycontextconstraints")
+        }
+        _ => ApiResource::from_gvk(&kind),
+    };
     let name = text(&object["metadata"]["name"]).context("an object has no name")?;
     let api = match object["metadata"]["namespace"].as_str() {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),

@@ -18,6 +18,7 @@ const FILES: [&str; 16] = [
     include_str!("../../deploy/controllers/namespace.yaml"),
     include_str!("../../deploy/controllers/rbac.yaml"),
     include_str!("../../deploy/shim/rbac.yaml"),
+    include_str!("../../deploy/rbac/scc.yaml"),
     include_str!("../../deploy/rbac/bootstrap.yaml"),
     include_str!("../../deploy/rbac/images.yaml"),
     include_str!("../../deploy/rbac/oauth.yaml"),
@@ -26,12 +27,23 @@ const FILES: [&str; 16] = [
     include_str!("../../deploy/rbac/shared-resources.yaml"),
 ];
 
+const SCCS: &str = include_str!("../../deploy/scc/sccs.yaml");
+
 /// What the build took from `github.com/openshift/api`.
 const CRDS: [&str; 1] = [include_str!(concat!(env!("OUT_DIR"), "/oauths.yaml"))];
 
 /// How users log in at first: made when there is none.
 pub(crate) fn oauth() -> Result<Vec<Value>> {
     yaml::documents(include_str!("../../deploy/oauth.yaml"))
+}
+
+/// OpenShift's own SecurityContextConstraints: those that are kept as they are here, and those that are made once and then
+/// left to the administrator.
+pub(crate) fn sccs() -> Result<(Vec<Value>, Vec<Value>)> {
+    let once =
+        |object: &Value| object["metadata"]["annotations"]["release.openshift.io/create-only"] == "true";
+    let all = yaml::documents(SCCS)?;
+    Ok(all.into_iter().partition(|object| !once(object)))
 }
 
 /// The objects, in an order in which they can be made.
@@ -108,6 +120,7 @@ mod tests {
             ("controllers", include_str!("../../deploy/controllers/kustomization.yaml")),
             ("shim", include_str!("../../deploy/shim/kustomization.yaml")),
             ("rbac", include_str!("../../deploy/rbac/kustomization.yaml")),
+            ("scc", include_str!("../../deploy/scc/kustomization.yaml")),
         ];
         let mut named: usize = 0;
         for (folder, kustomization) in folders {
@@ -121,7 +134,20 @@ mod tests {
                 }
             }
         }
-        assert_eq!(named, FILES.len());
+        assert_eq!(named, FILES.len() + [SCCS].len());
+    }
+
+    /// Who names no users and groups owns none: those that somebody adds stay when `up` applies the rest again.
+    #[test]
+    fn sccs_that_are_applied_again_name_nobody() {
+        let (kept, once) = sccs().unwrap();
+        assert_eq!((kept.len(), once.len()), (5, 8));
+        for object in kept.iter().chain(&once) {
+            assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "picoshift");
+        }
+        for object in kept {
+            assert!(object["users"].is_null() && object["groups"].is_null(), "{object}");
+        }
     }
 
     #[test]
@@ -157,14 +183,18 @@ mod tests {
         let objects = all();
         let is_bootstrap = |object: &&Value| {
             let kept = &object["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"];
-            kept == "true" && (object["kind"] == "ClusterRole" || object["kind"] == "Role")
+            // Those of SCCs name the one group on OpenShift too.
+            let of_scc = object["metadata"]["name"].as_str().unwrap().starts_with("system:openshift:scc:");
+            kept == "true" && !of_scc && (object["kind"] == "ClusterRole" || object["kind"] == "Role")
         };
         let mut openshift = 0;
         for rule in
             objects.iter().filter(is_bootstrap).flat_map(|object| object["rules"].as_array()).flatten()
         {
             let Some(groups) = rule["apiGroups"].as_array() else { continue };
-            if groups.iter().any(|group| group.as_str().unwrap().ends_with(".openshift.io")) {
+            // They never had another group.
+            let newer = rule["resources"] == json!(["rangeallocations"]);
+            if !newer && groups.iter().any(|group| group.as_str().unwrap().ends_with(".openshift.io")) {
                 assert!(groups.iter().any(|group| group == ""), "{rule}");
                 openshift += 1;
             }

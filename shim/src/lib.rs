@@ -21,8 +21,8 @@ pub mod request_body;
 pub mod revocation;
 pub mod status_port;
 pub mod tunnel;
-#[cfg(any(test, feature = "fuzzing"))]
 mod understood;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod untrusted;
 pub mod upstream;
 pub mod watches;

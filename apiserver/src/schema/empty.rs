@@ -49,6 +49,7 @@ impl Schemas {
         match &r#type.kind {
             Kind::Bool => false.into(),
             Kind::Float | Kind::Int32 | Kind::Int64 | Kind::IntOrString => 0.into(),
+            Kind::Quantity => super::quantity::ZERO.into(),
             Kind::String => "".into(),
             Kind::Struct(index) => {
                 let mut map = Map::new();

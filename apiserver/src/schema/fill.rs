@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 
-use super::{ELEMENTS_MAX, Field, Kind, Mismatch, Schemas, Type, time};
+use super::{ELEMENTS_MAX, Field, Kind, Mismatch, Schemas, Type, quantity, time};
 use crate::decode::node::{Node, number};
 use crate::decode::strict::StrictErrors;
 
@@ -62,6 +62,7 @@ impl<'s> Filler<'s> {
             // Null changes no number.
             (Kind::IntOrString, Node::Null) if slot.is_number() => {}
             (Kind::IntOrString, node) => *slot = self.int_or_string(node)?,
+            (Kind::Quantity, node) => *slot = read_quantity(node)?,
             (Kind::Raw, node) => *slot = node.into_value(),
             // Null empties what can be empty and changes nothing else.
             (Kind::List(_) | Kind::Map(_) | Kind::Bytes, Node::Null) => *slot = Value::Null,
@@ -258,4 +259,15 @@ fn parse(kind: &Kind, text: &str) -> Option<Number> {
         Kind::Int64 => text.parse::<i64>().ok().map(Number::from),
         _ => number(text),
     }
+}
+
+/// Null says nothing; what is no text is read as its JSON, as in Go.
+fn read_quantity(node: Node) -> Result<Value, Abort> {
+    let text = match node {
+        Node::Null => return Ok(Value::Null),
+        Node::Text(text) => text,
+        Node::Number(text) => text.into(),
+        other => other.into_value().to_string(),
+    };
+    quantity::canonical(&text).map(Value::from).map_err(|error| Abort(error.to_owned()))
 }

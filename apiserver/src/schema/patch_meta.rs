@@ -82,7 +82,8 @@ impl<'s> PatchMeta<'s> {
 
     fn pointed(&self) -> &'static str {
         match self.at {
-            At::Struct(_) | At::Other(Kind::Struct(_) | Kind::IntOrString | Kind::Raw | Kind::Time) => {
+            At::Struct(_)
+            | At::Other(Kind::Struct(_) | Kind::IntOrString | Kind::Quantity | Kind::Raw | Kind::Time) => {
                 "struct"
             }
             At::Other(Kind::Bool) => "bool",
@@ -121,6 +122,7 @@ impl<'s> PatchMeta<'s> {
             }
             // Types that read themselves have no fields that JSON knows.
             At::Other(Kind::IntOrString) => no_field("IntOrString"),
+            At::Other(Kind::Quantity) => no_field("Quantity"),
             At::Other(Kind::Raw) => no_field("RawExtension"),
             At::Other(Kind::Time) => no_field("Time"),
             At::Other(_) => {

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{Checked, Field, Kind, Mismatch, Schemas, Type, time};
+use super::{Checked, Field, Kind, Mismatch, Schemas, Type, quantity, time};
 use crate::decode::node::Node;
 
 impl Schemas {
@@ -101,6 +101,10 @@ impl Converter<'_> {
                 time::normalize(text).map_err(|error| error.0)?;
             }
             (Kind::Time, other) => return Err(unmarshal(other, "string")),
+            (Kind::Quantity, other) => {
+                let text = other.as_str().map_or_else(|| other.to_string(), ToOwned::to_owned);
+                *other = quantity::canonical(&text)?.into();
+            }
             (Kind::IntOrString, other) => {
                 // It goes through JSON, where a whole float is written as an integer is.
                 if let Some(whole) = other.as_f64().filter(|float| other.is_f64() && is_whole(*float)) {

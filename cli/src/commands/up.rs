@@ -231,10 +231,12 @@ impl Up<'_> {
                 apply::await_available(client, objects).await?;
                 apply::await_discovered(client, objects).await?;
                 reached.notify_one();
-                Ok::<_, anyhow::Error>(())
+                let (kept, once) = manifests::sccs()?;
+                let made = apply::create_missing(client, &once).await?;
+                Ok::<_, anyhow::Error>(made + apply::apply(client, &kept).await?)
             };
             match tokio::time::timeout(AVAILABLE_WITHIN, served).await {
-                Ok(done) => done.map(|()| changed),
+                Ok(done) => done.map(|made| changed + made),
                 Err(_) => Err(unavailable(client, objects).await.into()),
             }
         };

@@ -30,7 +30,13 @@ const EDITOR: Rules = &[
     "create routes.route",
     "create routes/custom-host.route",
 ];
-const ADMIN: Rules = &["update,patch,delete projects.project", "update routes/status.route"];
+const ADMIN: Rules = &[
+    "update,patch,delete projects.project",
+    "update routes/status.route",
+    "create podsecuritypolicyreviews.security",
+    "create podsecuritypolicysubjectreviews.security",
+    "create podsecuritypolicyselfsubjectreviews.security",
+];
 const NO_MEMBER: Rules = &[
     "update imagestreams/status.image",
     "get,list,create images.image",
@@ -39,8 +45,17 @@ const NO_MEMBER: Rules = &[
     "get,list,create groups.user",
     "get,list identities.user",
     "get,create useridentitymappings.user",
+    "get,create,update securitycontextconstraints.security",
+    "use securitycontextconstraints=anyuid.security",
+    "get,create rangeallocations.security",
 ];
-const EVERYBODY: Rules = &["get users=~.user", "list,watch projects.project", "list projectrequests.project"];
+const EVERYBODY: Rules = &[
+    "get users=~.user",
+    "list,watch projects.project",
+    "list projectrequests.project",
+    "use securitycontextconstraints=restricted-v2.security",
+    "use securitycontextconstraints=restricted-v3.security",
+];
 const NOT_EVERYBODY: Rules = &[
     "get users.user",
     "get users=somebody.user",
@@ -49,6 +64,8 @@ const NOT_EVERYBODY: Rules = &[
     "get images.image",
     "get imagestreams/layers.image",
     "get projects=kube-system.project",
+    "use securitycontextconstraints=restricted.security",
+    "use securitycontextconstraints=privileged.security",
 ];
 
 /// Asks kube-apiserver about each rule and says where it does not answer as expected.

@@ -30,6 +30,7 @@ mod route_status;
 mod routes;
 mod scoped_tokens;
 mod scopes;
+mod security;
 mod server_side_apply;
 mod shim_differential;
 mod shim_identity;

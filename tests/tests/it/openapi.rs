@@ -20,7 +20,7 @@ async fn schemas_are_merged_without_an_error() -> anyhow::Result<()> {
     };
     eventually("kube-apiserver merges /openapi/v2", 60, merged).await?;
     let index = admin.api.get("/openapi/v3").await?.ok()?;
-    let groups = ["authorization", "image", "oauth", "project", "route", "user"];
+    let groups = ["authorization", "image", "oauth", "project", "route", "security", "user"];
     for group in groups {
         let path = format!("apis/{group}.openshift.io/v1");
         let relative = index["paths"][&path]["serverRelativeURL"].as_str().unwrap_or_default();
@@ -57,7 +57,7 @@ async fn the_garbage_collector_has_synced_all_monitors() -> anyhow::Result<()> {
 async fn the_api_services_are_available_and_discovered() -> anyhow::Result<()> {
     let plane = ControlPlane::shared().await?;
     let admin = plane.admin()?;
-    let groups = ["authorization", "image", "oauth", "project", "route", "user"];
+    let groups = ["authorization", "image", "oauth", "project", "route", "security", "user"];
     for group in groups {
         let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/v1.{group}.openshift.io");
         let service = admin.api.get(&path).await?.ok()?;

@@ -9,7 +9,7 @@ use picoshift_machinery::Object;
 use picoshift_machinery::protobuf::wire::{Field, Reader, WireError};
 use serde_json::{Map, Number, Value};
 
-use self::values::{int_or_string, list, number, object, raw, text, time};
+use self::values::{int_or_string, list, number, object, quantity, raw, text, time};
 use super::{Slot, WireField};
 use crate::schema::{ELEMENTS_MAX, Kind, Schemas, Struct, Type};
 
@@ -144,6 +144,7 @@ impl Decoder<'_> {
             Kind::Bytes => *slot = STANDARD.encode(bytes).into(),
             Kind::Time => *slot = time(bytes)?,
             Kind::IntOrString => *slot = int_or_string(bytes)?,
+            Kind::Quantity => *slot = quantity(bytes)?,
             Kind::Raw => *slot = raw(bytes)?,
             Kind::Struct(index) => {
                 let schemas = self.schemas;

@@ -9,6 +9,7 @@ use picoshift_machinery::protobuf::wire::Message;
 use serde_json::{Map, Value};
 
 use super::{EPOCH, Slot, WireField};
+use crate::schema::quantity::ZERO;
 use crate::schema::{Kind, Schemas, Struct, Type};
 
 impl Schemas {
@@ -75,6 +76,7 @@ impl Schemas {
                 out.integer(2, value.and_then(Value::as_i64).unwrap_or_default());
                 out.text(3, text.unwrap_or_default());
             }),
+            Kind::Quantity => out.nested(number, |out| out.text(1, text.unwrap_or(ZERO))),
             Kind::Raw => out.nested(number, |out| {
                 if let Some(value) = value {
                     out.text(1, &value.to_string());

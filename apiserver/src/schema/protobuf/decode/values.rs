@@ -8,6 +8,7 @@ use super::DecodeError;
 use crate::decode::json;
 use crate::schema::Kind;
 use crate::schema::protobuf::EPOCH;
+use crate::schema::quantity::{ZERO, canonical};
 
 /// Bytes that are no UTF-8 are shown as Go's JSON shows them.
 pub(super) fn text(bytes: &[u8]) -> Value {
@@ -98,6 +99,22 @@ pub(super) fn int_or_string(bytes: &[u8]) -> Result<Value, DecodeError> {
         1 => Ok(string),
         _ => Err(DecodeError::Value("impossible IntOrString.Type".to_owned())),
     }
+}
+
+pub(super) fn quantity(bytes: &[u8]) -> Result<Value, DecodeError> {
+    let mut found = Value::from(ZERO);
+    let mut reader = Reader::new(bytes);
+    while let Some(field) = reader.field("Quantity")? {
+        if field.number == 1 {
+            field.expect(2, "String_")?;
+            let text = String::from_utf8_lossy(reader.bytes()?);
+            let written = canonical(&text).map_err(|error| DecodeError::Value(error.to_owned()))?;
+            found = written.into();
+        } else {
+            reader.skip(field)?;
+        }
+    }
+    Ok(found)
 }
 
 /// JSON inside a message: `RawExtension` and `FieldsV1`.
