@@ -14,7 +14,10 @@ use crate::apply;
 use crate::args::UpArgs;
 use crate::binaries::{Binaries, Program};
 use crate::components::{self, Component, Plan, write_authorization_config};
+use crate::content::Content;
+use crate::content::facts::{Facts, Installed};
 use crate::failure::Failure;
+use crate::guard;
 use crate::health::client_for;
 use crate::kubeconfig::{self, Access, NAME, user_file};
 use crate::manifests;
@@ -105,6 +108,7 @@ async fn prepare(paths: &Paths, args: &UpArgs) -> Result<(Settings, Chooser)> {
     settings.direct_groups = args.direct_groups.or(settings.direct_groups);
     settings.ingress_domain =
         args.ingress_domain.clone().or(settings.ingress_domain).or_else(|| Some(INGRESS_DOMAIN.to_owned()));
+    settings.openshift = Some(Installed::next(settings.openshift, args.openshift_version)?);
     settings.save(paths)?;
     pki::ensure(paths)?;
     kubeconfig::write_all(paths, &settings)?;
@@ -139,9 +143,10 @@ impl Up<'_> {
             let objects = manifests::objects(self.paths, self.port(Component::PicoshiftApiserver)?)?;
             let (apis, roles): (Vec<Value>, Vec<Value>) =
                 objects.into_iter().partition(|object| object["kind"] == "APIService");
+            let content = Content::new(&self.facts()?, &apis)?;
             // Our programs need their roles to become ready.
+            guard::ours_or_nobodys(&client).await?;
             let granted = apply::apply(&client, &roles).await?;
-            apply::await_established(&client, &roles).await?;
             // Its groups are registered only when our server is ready: kube-apiserver would log what it cannot reach.
             let reached = Notify::new();
             let served = async {
@@ -154,7 +159,7 @@ impl Up<'_> {
                 // it reaches the group, and these would take it the processor.
                 reached.notified().await;
                 let others = tokio::try_join!(
-                    self.bring_up(&ours),
+                    self.content(&client, &content, &ours),
                     self.bring_up(&controller_manager),
                     self.bring_up(&scheduler)
                 );
@@ -178,6 +183,30 @@ impl Up<'_> {
             self.progress.say("everything was running already");
         }
         Ok(told)
+    }
+
+    /// Makes the content of the cluster; returns our controllers, which need the kinds.
+    async fn content(&self, client: &Client, content: &Content, controllers: &Plan) -> Result<Running> {
+        let step = self.progress.step("OpenShift's kinds");
+        let defined = content.define(client).await?;
+        step.done_with(&written(defined.written));
+        let seeded = async {
+            let step = self.progress.step("OpenShift's objects");
+            let seeded = content.seed(client).await?;
+            step.done_with(&written(seeded.written));
+            Ok(seeded)
+        };
+        let (controllers, seeded) = tokio::try_join!(self.bring_up(controllers), seeded)?;
+        for foreign in defined.foreign.iter().chain(&seeded.foreign) {
+            self.progress.say(&format!("  {foreign} is somebody else's, and stays as it is"));
+        }
+        Ok(controllers)
+    }
+
+    fn facts(&self) -> Result<Facts> {
+        let installed = self.settings.openshift.clone().context("the cluster has no version")?;
+        let domain = self.settings.ingress_domain.as_deref().unwrap_or(INGRESS_DOMAIN);
+        Facts::new(installed, domain, &format!("https://127.0.0.1:{}", self.port(Component::PicoshiftShim)?))
     }
 
     /// Makes what a new cluster has of users. Returns the password of kube:admin when it was made now.
@@ -243,11 +272,7 @@ impl Up<'_> {
             err = server.failed(self.paths) => return Err(err),
             changed = registered => changed?,
         };
-        let changed = match granted + changed {
-            0 => "nothing to change".to_owned(),
-            count => format!("{count} objects written"),
-        };
-        step.done_with(&changed);
+        step.done_with(&written(granted + changed));
         Ok(server)
     }
 
@@ -261,6 +286,13 @@ impl Up<'_> {
                 done.unwrap_or_else(|_| Err(roles_not_aggregated().into()))
             }
         }
+    }
+}
+
+fn written(count: usize) -> String {
+    match count {
+        0 => "nothing to change".to_owned(),
+        count => format!("{count} objects written"),
     }
 }
 
