@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::modules::{Module, Sources};
@@ -15,6 +16,18 @@ const OTHER_FEATURE_SETS: [&str; 3] =
 
 /// The annotation that says where a definition was taken from.
 const SOURCE: &str = "picoshift.io/source";
+
+/// The field of a schema of ours that stands for a part of a module's definition.
+const TAKE: &str = "x-picoshift-take";
+
+/// Which part.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Take {
+    module: String,
+    file: PathBuf,
+    pointer: String,
+}
 
 /// A definition and where it comes from.
 #[derive(Debug)]
@@ -39,7 +52,8 @@ pub(crate) fn all(folder: &Path, sources: &Sources) -> Result<Vec<Definition>> {
         definitions.extend(of_module(module).with_context(|| module.name())?);
     }
     for file in files(folder)?.iter().filter(|file| !file.ends_with("sources.yaml")) {
-        for (name, object) in read(file)? {
+        for (name, mut object) in read(file)? {
+            complete(&mut object, sources).with_context(|| format!("{}", file.display()))?;
             definitions.push(Definition { name, from: None, until: None, object });
         }
     }
@@ -49,6 +63,24 @@ pub(crate) fn all(folder: &Path, sources: &Sources) -> Result<Vec<Definition>> {
         ensure!(pair[0].name != pair[1].name || apart, "{} is defined twice", pair[0].name);
     }
     Ok(definitions)
+}
+
+/// Puts in, where a definition of ours says so, the part of a module's that it names.
+fn complete(value: &mut Value, sources: &Sources) -> Result<()> {
+    if value.get(TAKE).is_some() {
+        let take: Take = serde_json::from_value(value[TAKE].take()).context(TAKE)?;
+        let module = sources.modules.iter().find(|module| module.module == take.module);
+        let folder = module.with_context(|| format!("{} is not pinned", take.module))?.folder()?;
+        let (_, object) = read(&folder.join(&take.file))?.pop().context("the file has no definition")?;
+        let part = object.pointer(&take.pointer).with_context(|| format!("there is no {}", take.pointer))?;
+        *value = part.clone();
+        return Ok(());
+    }
+    match value {
+        Value::Object(fields) => fields.values_mut().try_for_each(|field| complete(field, sources)),
+        Value::Array(items) => items.iter_mut().try_for_each(|item| complete(item, sources)),
+        _ => Ok(()),
+    }
 }
 
 fn of_module(module: &Module) -> Result<Vec<Definition>> {

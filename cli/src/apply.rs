@@ -18,6 +18,9 @@ pub(crate) const MANAGER: &str = "picoshift";
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 /// How kubectl asks for all groups at once.
 pub(crate) const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// How often, and after which pause, is asked again what was answered with "too many requests".
+const TRIES: usize = 50;
+const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// Roles that kube-controller-manager puts together, our rules among them.
 const AGGREGATED: [&str; 4] = ["admin", "edit", "view", "basic-user"];
 
@@ -49,14 +52,22 @@ pub(crate) async fn create_missing(client: &Client, objects: &[Value]) -> Result
     Ok(())
 }
 
-/// An object, if it is there; of a kind that is not served, none is.
+/// An object, if it is there; of a kind that is not served, none is. The first who asks for a kind is told to ask again, as
+/// kube-apiserver makes its cache only then.
 pub(crate) async fn find<K>(api: &Api<K>, name: &str) -> Result<Option<K>, kube::Error>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    match api.get(name).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        found => found.map(Some),
+    let mut tries = 0;
+    loop {
+        match api.get(name).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 429 && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            found => return found.map(Some),
+        }
     }
 }
 

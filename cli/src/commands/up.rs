@@ -206,7 +206,8 @@ impl Up<'_> {
     fn facts(&self) -> Result<Facts> {
         let installed = self.settings.openshift.clone().context("the cluster has no version")?;
         let domain = self.settings.ingress_domain.as_deref().unwrap_or(INGRESS_DOMAIN);
-        Facts::new(installed, domain, &format!("https://127.0.0.1:{}", self.port(Component::PicoshiftShim)?))
+        let api = format!("https://127.0.0.1:{}", self.port(Component::PicoshiftShim)?);
+        Facts::new(installed, domain, &api, pki::ingress_certificate(self.paths, domain)?)
     }
 
     /// Makes what a new cluster has of users. Returns the password of kube:admin when it was made now.

@@ -1,11 +1,14 @@
 //! What is the cluster's own: its id, the versions it was, its domain and its address.
 
 use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::version::OpenShiftVersion;
 use crate::failure::Failure;
+use crate::pki::IngressCertificate;
 
 /// What is decided once and kept in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,23 +58,30 @@ impl Installed {
 }
 
 /// What the objects are completed with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Facts {
     version: OpenShiftVersion,
     pub(crate) installed: Installed,
     ingress_domain: String,
     api_url: String,
+    ingress: IngressCertificate,
 }
 
 impl Facts {
     /// The facts of a cluster.
-    pub(crate) fn new(installed: Installed, ingress_domain: &str, api_url: &str) -> Result<Self> {
+    pub(crate) fn new(
+        installed: Installed,
+        ingress_domain: &str,
+        api_url: &str,
+        ingress: IngressCertificate,
+    ) -> Result<Self> {
         let version = installed.version()?;
         Ok(Self {
             version,
             installed,
             ingress_domain: ingress_domain.to_owned(),
             api_url: api_url.to_owned(),
+            ingress,
         })
     }
 
@@ -106,7 +116,7 @@ impl Facts {
         }
     }
 
-    fn named(&self) -> [(&'static str, String); 9] {
+    fn named(&self) -> [(&'static str, String); 12] {
         let base = self.ingress_domain.strip_prefix("apps.").unwrap_or(&self.ingress_domain);
         let name = base.split('.').next().unwrap_or_default();
         let id = &self.installed.cluster_id;
@@ -120,6 +130,13 @@ impl Facts {
             ("$(infrastructureName)", format!("{name}-{}", id.get(..5).unwrap_or_default())),
             ("$(apiURL)", self.api_url.clone()),
             ("$(born)", self.born()),
+            // As a Secret has them.
+            (
+                "$(ingressCertificate)",
+                STANDARD.encode(format!("{}{}", self.ingress.certificate, self.ingress.authority)),
+            ),
+            ("$(ingressKey)", STANDARD.encode(&self.ingress.key)),
+            ("$(ingressAuthority)", self.ingress.authority.clone()),
         ]
     }
 }
@@ -156,7 +173,8 @@ mod tests {
     #[test]
     fn texts_are_completed() {
         let installed = Installed::next(None, Some(version("4.20"))).unwrap();
-        let facts = Facts::new(installed, "apps.lab.example.org", "https://127.0.0.1:6443").unwrap();
+        let ingress = IngressCertificate { certificate: "a".into(), key: "b".into(), authority: "c".into() };
+        let facts = Facts::new(installed, "apps.lab.example.org", "https://127.0.0.1:6443", ingress).unwrap();
         let mut value = json!({"a": ["$(ingressDomain) $(stream)", 1], "b": "$(baseDomain)", "c": "$(clusterName)", "d": "$(x)"});
         facts.fill(&mut value);
         assert_eq!(

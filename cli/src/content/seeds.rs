@@ -8,10 +8,11 @@ use super::definitions::Definition;
 use super::facts::Facts;
 use crate::yaml;
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("namespaces.yaml", include_str!("../../../deploy/openshift/namespaces.yaml")),
     ("config.yaml", include_str!("../../../deploy/openshift/config.yaml")),
     ("operators.yaml", include_str!("../../../deploy/openshift/operators.yaml")),
+    ("ingress.yaml", include_str!("../../../deploy/openshift/ingress.yaml")),
     ("console.yaml", include_str!("../../../deploy/openshift/console.yaml")),
     ("installer.yaml", include_str!("../../../deploy/openshift/installer.yaml")),
     ("olm.yaml", include_str!("../../../deploy/openshift/olm.yaml")),

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::content::definitions;
 use crate::content::facts::Installed;
+use crate::pki::IngressCertificate;
 
 fn facts(version: &str) -> Facts {
     let installed = Installed::next(None, Some(version.parse().unwrap())).unwrap();
-    Facts::new(installed, "apps.lab.example.org", "https://127.0.0.1:6443").unwrap()
+    let ingress = IngressCertificate { certificate: "a".into(), key: "b".into(), authority: "c".into() };
+    Facts::new(installed, "apps.lab.example.org", "https://127.0.0.1:6443", ingress).unwrap()
 }
 
 fn seeds(facts: &Facts) -> Vec<Value> {
