@@ -50,13 +50,13 @@ impl Content {
         Converge::new(client).definitions(&self.definitions).await
     }
 
-    /// Makes the objects, each as soon as its kind is served, and waits until all kinds are.
-    pub(crate) async fn seed(&self, client: &Client) -> Result<Outcome> {
+    /// Makes the objects, each as soon as its kind is served, and waits until all kinds are that were defined now.
+    pub(crate) async fn seed(&self, client: &Client, defined: &Outcome) -> Result<Outcome> {
         let kinds: BTreeMap<_, _> =
             self.definitions.iter().map(|definition| (definition.key(), definition)).collect();
         let converge = Converge::new(client);
-        let outcome = converge.seeds(&self.seeds, &kinds).await?;
-        converge.await_established(&self.definitions).await?;
+        let outcome = converge.seeds(&self.seeds, &kinds, defined).await?;
+        converge.await_established(&self.definitions, defined).await?;
         Ok(outcome)
     }
 }

@@ -189,11 +189,11 @@ impl Up<'_> {
     async fn content(&self, client: &Client, content: &Content, controllers: &Plan) -> Result<Running> {
         let step = self.progress.step("OpenShift's kinds");
         let defined = content.define(client).await?;
-        step.done_with(&written(defined.written));
+        step.done_with(&written(defined.written.len()));
         let seeded = async {
             let step = self.progress.step("OpenShift's objects");
-            let seeded = content.seed(client).await?;
-            step.done_with(&written(seeded.written));
+            let seeded = content.seed(client, &defined).await?;
+            step.done_with(&written(seeded.written.len()));
             Ok(seeded)
         };
         let (controllers, seeded) = tokio::try_join!(self.bring_up(controllers), seeded)?;

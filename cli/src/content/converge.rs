@@ -3,7 +3,7 @@
 //! Each object carries a digest of what was applied. An equal one means that there is nothing to do: what an administrator has
 //! changed since then stays, as on OpenShift.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -32,17 +32,23 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What was done.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// How many objects were written.
-    pub(crate) written: usize,
+    /// Objects that were written.
+    pub(crate) written: BTreeSet<String>,
     /// Objects that are there without our label, and were left.
     pub(crate) foreign: Vec<String>,
 }
 
 impl Outcome {
-    fn of(done: Vec<(String, Done)>) -> Self {
-        let written = done.iter().filter(|(_, done)| *done == Done::Written).count();
-        let foreign = done.into_iter().filter(|(_, done)| *done == Done::Foreign).map(|(name, _)| name);
-        Self { written, foreign: foreign.collect() }
+    fn of(all: Vec<(String, Done)>) -> Self {
+        let mut outcome = Self::default();
+        for (name, done) in all {
+            match done {
+                Done::Written => drop(outcome.written.insert(name)),
+                Done::Foreign => outcome.foreign.push(name),
+                Done::Unchanged => {}
+            }
+        }
+        outcome
     }
 }
 
@@ -86,18 +92,26 @@ impl<'a> Converge<'a> {
                 let applied = self.definitions.patch(&definition.name, &params, &Patch::Apply(&object)).await;
                 applied.with_context(|| format!("cannot define {}", definition.name))?;
             }
-            Ok::<_, anyhow::Error>((format!("CustomResourceDefinition {}", definition.name), done))
+            Ok::<_, anyhow::Error>((label(definition), done))
         });
         Ok(Outcome::of(written.buffer_unordered(AT_ONCE).try_collect().await?))
     }
 
-    /// Waits until kinds are established.
-    pub(crate) async fn await_established(&self, definitions: &[Definition]) -> Result<()> {
-        let waits = stream::iter(definitions).map(|definition| self.established(&definition.name));
+    /// Waits until kinds that were written now are established; others are already.
+    pub(crate) async fn await_established(
+        &self,
+        definitions: &[Definition],
+        defined: &Outcome,
+    ) -> Result<()> {
+        let waits = stream::iter(definitions).map(|definition| self.established(definition, defined));
         waits.buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    async fn established(&self, name: &str) -> Result<()> {
+    async fn established(&self, definition: &Definition, defined: &Outcome) -> Result<()> {
+        if !defined.written.contains(&label(definition)) {
+            return Ok(());
+        }
+        let name = &definition.name;
         let wait = await_condition(self.definitions.clone(), name, conditions::is_crd_established());
         let wait = tokio::time::timeout(SERVED_WITHIN, wait).await;
         wait.with_context(|| format!("{name} is not established"))??;
@@ -105,18 +119,23 @@ impl<'a> Converge<'a> {
     }
 
     /// Makes objects with their status: Namespaces first, the others each as soon as its kind is served.
-    pub(crate) async fn seeds(&self, wanted: &[Value], kinds: &Kinds<'_>) -> Result<Outcome> {
+    pub(crate) async fn seeds(
+        &self,
+        wanted: &[Value],
+        kinds: &Kinds<'_>,
+        defined: &Outcome,
+    ) -> Result<Outcome> {
         let (namespaces, others): (Vec<_>, Vec<_>) =
             wanted.iter().partition(|object| object["kind"] == "Namespace");
         let mut done = Vec::new();
         for group in [namespaces, others] {
-            let applied = stream::iter(group).map(|object| self.seed(object, kinds));
+            let applied = stream::iter(group).map(|object| self.seed(object, kinds, defined));
             done.extend(applied.buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?);
         }
         Ok(Outcome::of(done))
     }
 
-    async fn seed(&self, wanted: &Value, kinds: &Kinds<'_>) -> Result<(String, Done)> {
+    async fn seed(&self, wanted: &Value, kinds: &Kinds<'_>, defined: &Outcome) -> Result<(String, Done)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, name) = (text(&wanted["kind"]), text(&wanted["metadata"]["name"]));
         let label = match wanted["metadata"]["namespace"].as_str() {
@@ -137,7 +156,7 @@ impl<'a> Converge<'a> {
             None => Api::all_with(self.client.clone(), &resource),
         };
         if let Some(definition) = definition {
-            self.established(&definition.name).await?;
+            self.established(definition, defined).await?;
         }
         let has_status = definition.is_some_and(|definition| definition.has_status);
         let seed = Seed { api: &api, name: &name, wanted, has_status };
@@ -193,6 +212,10 @@ impl Seed<'_> {
         }
         Ok(Done::Written)
     }
+}
+
+fn label(definition: &Definition) -> String {
+    format!("CustomResourceDefinition {}", definition.name)
 }
 
 /// What is to be done about an object.
