@@ -1,5 +1,7 @@
 //! `up`: starts what is missing, and waits until all of it is ready.
 
+mod content;
+
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use crate::args::UpArgs;
 use crate::binaries::{Binaries, Program};
 use crate::components::{self, Component, Plan, write_authorization_config};
 use crate::content::Content;
-use crate::content::facts::{Facts, Installed};
+use crate::content::facts::Installed;
 use crate::failure::Failure;
 use crate::guard;
 use crate::health::client_for;
@@ -183,31 +185,6 @@ impl Up<'_> {
             self.progress.say("everything was running already");
         }
         Ok(told)
-    }
-
-    /// Makes the content of the cluster; returns our controllers, which need the kinds.
-    async fn content(&self, client: &Client, content: &Content, controllers: &Plan) -> Result<Running> {
-        let step = self.progress.step("OpenShift's kinds");
-        let defined = content.define(client).await?;
-        step.done_with(&written(defined.written.len()));
-        let seeded = async {
-            let step = self.progress.step("OpenShift's objects");
-            let seeded = content.seed(client, &defined).await?;
-            step.done_with(&written(seeded.written.len()));
-            Ok(seeded)
-        };
-        let (controllers, seeded) = tokio::try_join!(self.bring_up(controllers), seeded)?;
-        for foreign in defined.foreign.iter().chain(&seeded.foreign) {
-            self.progress.say(&format!("  {foreign} is somebody else's, and stays as it is"));
-        }
-        Ok(controllers)
-    }
-
-    fn facts(&self) -> Result<Facts> {
-        let installed = self.settings.openshift.clone().context("the cluster has no version")?;
-        let domain = self.settings.ingress_domain.as_deref().unwrap_or(INGRESS_DOMAIN);
-        let api = format!("https://127.0.0.1:{}", self.port(Component::PicoshiftShim)?);
-        Facts::new(installed, domain, &api, pki::ingress_certificate(self.paths, domain)?)
     }
 
     /// Makes what a new cluster has of users. Returns the password of kube:admin when it was made now.

@@ -206,6 +206,7 @@ async fn versions_foreign_objects_and_removal() -> anyhow::Result<()> {
     let admin = plane.admin()?;
     versions(home, &admin).await?;
     foreign(home, &admin).await?;
+    shared_group(home, &admin).await?;
     real(home, &admin).await?;
     removal(home, &admin).await?;
     succeed(home, &["down", "--purge"]).await.map(drop)
@@ -242,6 +243,33 @@ async fn foreign(home: &Home, admin: &Actor) -> anyhow::Result<()> {
     let said = succeed(home, &["up"]).await?;
     ensure!(said.contains("Scheduler cluster is somebody else's"), "{said}");
     assert_eq!(get(admin, &path).await?.ok()?, before);
+    Ok(())
+}
+
+/// A group that kube-apiserver has taken over for a definition is taken back, as when an earlier version left it to that.
+async fn shared_group(home: &Home, admin: &Actor) -> anyhow::Result<()> {
+    let crd = format!("{CRDS}/rolebindingrestrictions.authorization.openshift.io");
+    let service = "/apis/apiregistration.k8s.io/v1/apiservices/v1.authorization.openshift.io";
+    let served = json!([
+        {"op": "replace", "path": "/spec/versions/0/served", "value": true},
+        {"op": "replace", "path": "/metadata/annotations/picoshift.io~1content", "value": "earlier"},
+    ]);
+    admin.api.patch(&crd, patch::JSON, &served).await?.expect_code(200)?;
+    admin.api.delete(service, &json!({})).await?.expect_code(200)?;
+    let taken_over = || async {
+        let found = get(admin, service).await?.json()?;
+        let label = &found["metadata"]["labels"]["kube-aggregator.kubernetes.io/automanaged"];
+        Ok(if label.is_string() { Ok(()) } else { Err(found.to_string()) })
+    };
+    eventually("kube-apiserver takes the group over", 30, taken_over).await?;
+    succeed(home, &["up"]).await?;
+    let ours = get(admin, service).await?.ok()?;
+    assert_eq!(ours["spec"]["service"]["name"], "openshift-apiserver");
+    assert!(ours["metadata"]["labels"]["kube-aggregator.kubernetes.io/automanaged"].is_null(), "{ours}");
+    let crd = get(admin, &crd).await?.ok()?;
+    assert_eq!(crd["spec"]["versions"][0]["served"], false);
+    assert_eq!(condition(&crd, "Established"), "True");
+    get(admin, "/apis/authorization.openshift.io/v1").await?.expect_code(200)?;
     Ok(())
 }
 
@@ -284,5 +312,18 @@ async fn removal(home: &Home, admin: &Actor) -> anyhow::Result<()> {
         "{left:?}"
     );
     get(admin, &format!("{NAMESPACES}/kube-system")).await?.expect_code(200)?;
-    Ok(())
+    other_signs(home, admin).await
+}
+
+/// What else shows that an OpenShift is not ours, where there is no ClusterVersion.
+async fn other_signs(home: &Home, admin: &Actor) -> anyhow::Result<()> {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "microshift-version"}});
+    let maps = format!("{NAMESPACES}/kube-public/configmaps");
+    admin.api.post(&maps, &map).await?.expect_code(201)?;
+    refuse(home, &["uninstall"], "the ConfigMap microshift-version of MicroShift").await?;
+    admin.api.delete(&format!("{maps}/microshift-version"), &json!({})).await?.expect_code(200)?;
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-cluster-version"}});
+    admin.api.post(NAMESPACES, &namespace).await?.expect_code(201)?;
+    refuse(home, &["uninstall"], "its Namespace openshift-cluster-version has not the label").await
 }
