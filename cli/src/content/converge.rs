@@ -138,12 +138,13 @@ impl<'a> Converge<'a> {
     async fn seed(&self, wanted: &Value, kinds: &Kinds<'_>, defined: &Outcome) -> Result<(String, Done)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, name) = (text(&wanted["kind"]), text(&wanted["metadata"]["name"]));
-        let label = match wanted["metadata"]["namespace"].as_str() {
-            Some(namespace) => format!("{kind} {namespace}/{name}"),
-            None => format!("{kind} {name}"),
-        };
         let version = text(&wanted["apiVersion"]);
         let (group, version) = version.split_once('/').unwrap_or(("", &version));
+        let of = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
+        let label = match wanted["metadata"]["namespace"].as_str() {
+            Some(namespace) => format!("{of} {namespace}/{name}"),
+            None => format!("{of} {name}"),
+        };
         let gvk = GroupVersionKind::gvk(group, version, &kind);
         let definition = kinds.get(&(group, kind.as_str()));
         let resource = match definition {

@@ -241,7 +241,7 @@ async fn foreign(home: &Home, admin: &Actor) -> anyhow::Result<()> {
     let theirs = json!({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"}, "spec": {}});
     let before = admin.api.post(&format!("{CONFIG}/schedulers"), &theirs).await?.ok()?;
     let said = succeed(home, &["up"]).await?;
-    ensure!(said.contains("Scheduler cluster is somebody else's"), "{said}");
+    ensure!(said.contains("Scheduler.config.openshift.io cluster is somebody else's"), "{said}");
     assert_eq!(get(admin, &path).await?.ok()?, before);
     Ok(())
 }
