@@ -6,19 +6,21 @@ use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use http::{Request, header};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{GroupVersionKind, TypeMeta};
-use kube::runtime::wait::{await_condition, conditions};
+use kube::runtime::wait::await_condition;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 /// Who owns the fields that we set.
-const MANAGER: &str = "picoshift";
+pub(crate) const MANAGER: &str = "picoshift";
 /// kube-apiserver rewrites an APIService with this label from a CRD of its group.
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 /// How kubectl asks for all groups at once.
-const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+pub(crate) const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// How often, and after which pause, is asked again what was answered with "too many requests".
+const TRIES: usize = 50;
+const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// Roles that kube-controller-manager puts together, our rules among them.
 const AGGREGATED: [&str; 4] = ["admin", "edit", "view", "basic-user"];
 
@@ -52,6 +54,25 @@ pub(crate) async fn create_missing(client: &Client, objects: &[Value]) -> Result
         }
     }
     Ok(made)
+}
+
+/// An object, if it is there; of a kind that is not served, none is. The first who asks for a kind is told to ask again, as
+/// kube-apiserver makes its cache only then.
+pub(crate) async fn find<K>(api: &Api<K>, name: &str) -> Result<Option<K>, kube::Error>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let mut tries = 0;
+    loop {
+        match api.get(name).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 429 && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            found => return found.map(Some),
+        }
+    }
 }
 
 async fn apply_one(client: &Client, object: &Value) -> Result<bool> {
@@ -102,18 +123,6 @@ pub(crate) async fn await_available(client: &Client, objects: &[Value]) -> Resul
             .await?;
         Ok::<_, anyhow::Error>(())
     }))
-    .await?;
-    Ok(())
-}
-
-/// Waits until kube-apiserver serves the kinds that the CustomResourceDefinitions among the objects define.
-pub(crate) async fn await_established(client: &Client, objects: &[Value]) -> Result<()> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let names = objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition");
-    let names = names.filter_map(|object| object["metadata"]["name"].as_str());
-    try_join_all(
-        names.map(|name| await_condition(definitions.clone(), name, conditions::is_crd_established())),
-    )
     .await?;
     Ok(())
 }

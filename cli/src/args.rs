@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::components::Component;
+use crate::content::version::OpenShiftVersion;
 
 const AFTER_HELP: &str = "\
 Environment:
@@ -74,6 +75,11 @@ When a component fails, the others are left running: `picoshift up` goes on from
         #[arg(long)]
         path: bool,
     },
+    /// Remove what is picoshift's from a cluster, and nothing else; it refuses to run against a real OpenShift
+    #[command(after_help = "\
+Objects labelled app.kubernetes.io/managed-by=picoshift go. A Namespace or a definition of ours that somebody else has objects in
+stays, and is named. `picoshift down --purge` ends a control plane of this machine instead.")]
+    Uninstall(UninstallArgs),
     /// Find or build the programs, without starting anything
     Build,
     /// Print the versions of picoshift and of what it runs
@@ -92,6 +98,10 @@ pub(crate) struct UpArgs {
     /// [default: the one of the last `up`, at first apps.picoshift.localhost]
     #[arg(long, env = "PICOSHIFT_INGRESS_DOMAIN", value_name = "DOMAIN")]
     pub(crate) ingress_domain: Option<String>,
+    /// The version of OpenShift that the cluster says it is, and whose kinds it has: 4.16 to 4.21
+    /// [default: as at the last `up`, at first the newest]
+    #[arg(long, env = "PICOSHIFT_OPENSHIFT_VERSION", value_name = "VERSION")]
+    pub(crate) openshift_version: Option<OpenShiftVersion>,
     /// Whether requests for OpenShift's groups go straight to our API server, or all through kube-apiserver
     /// [default: as at the last `up`, at first on]
     #[arg(long, env = "PICOSHIFT_DIRECT_GROUPS", value_name = "on|off")]
@@ -99,6 +109,17 @@ pub(crate) struct UpArgs {
     /// Do not touch the user's kubeconfig
     #[arg(long)]
     pub(crate) no_kubeconfig: bool,
+}
+
+/// Options of `uninstall`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct UninstallArgs {
+    /// The kubeconfig that names the cluster [default: $KUBECONFIG, or ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of it [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
 }
 
 /// A choice of two.

@@ -4,6 +4,7 @@ pub(crate) mod down;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod status;
+pub(crate) mod uninstall;
 pub(crate) mod up;
 pub(crate) mod user;
 

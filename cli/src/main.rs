@@ -10,7 +10,9 @@ mod args;
 mod binaries;
 mod commands;
 mod components;
+mod content;
 mod failure;
+mod guard;
 mod health;
 mod kubeconfig;
 mod lock;
@@ -22,6 +24,7 @@ mod pki;
 mod ports;
 mod process;
 mod progress;
+mod removal;
 mod settings;
 mod supervisor;
 mod users;
@@ -63,6 +66,7 @@ async fn run(args: Args) -> Result<ExitCode> {
         Command::Login(options) => commands::login::run(&paths()?, options).await?,
         Command::User(command) => commands::user::run(&paths()?, command).await?,
         Command::Kubeconfig { path } => commands::kubeconfig(&paths()?, path)?,
+        Command::Uninstall(options) => commands::uninstall::run(options).await?,
         Command::Build => commands::build(&paths()?).await?,
         Command::Version => commands::version()?,
         Command::Completion { shell } => commands::completion(shell)?,

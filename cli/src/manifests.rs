@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::paths::Paths;
 use crate::yaml;
 
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     include_str!("../../deploy/cluster/cluster-admins.yaml"),
     include_str!("../../deploy/cluster/namespaces.yaml"),
     include_str!("../../deploy/cluster/openshift-service.yaml"),
@@ -29,9 +29,6 @@ const FILES: [&str; 16] = [
 
 const SCCS: &str = include_str!("../../deploy/scc/sccs.yaml");
 
-/// What the build took from `github.com/openshift/api`.
-const CRDS: [&str; 1] = [include_str!(concat!(env!("OUT_DIR"), "/oauths.yaml"))];
-
 /// How users log in at first: made when there is none.
 pub(crate) fn oauth() -> Result<Vec<Value>> {
     yaml::documents(include_str!("../../deploy/oauth.yaml"))
@@ -52,7 +49,7 @@ pub(crate) fn objects(paths: &Paths, port: u16) -> Result<Vec<Value>> {
         std::fs::read(paths.pki("cluster-ca.crt")).context("cannot read the cluster's authority")?;
     let authority = base64::engine::general_purpose::STANDARD.encode(authority);
     let mut objects = Vec::new();
-    for file in FILES.into_iter().chain(CRDS) {
+    for file in FILES {
         objects.extend(yaml::documents(file)?);
     }
     for object in &mut objects {
@@ -71,10 +68,6 @@ fn complete(object: &mut Value, port: u16, authority: &str) {
             object["spec"]["service"]["port"] = json!(port);
             object["spec"]["caBundle"] = json!(authority);
         }
-        // Ours to remove, and marked so like the rest.
-        Some("CustomResourceDefinition") => {
-            object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = json!("picoshift");
-        }
         _ => {}
     }
 }
@@ -86,8 +79,7 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<Value> {
-        let mut objects: Vec<Value> =
-            FILES.iter().chain(&CRDS).flat_map(|file| yaml::documents(file).unwrap()).collect();
+        let mut objects: Vec<Value> = FILES.iter().flat_map(|file| yaml::documents(file).unwrap()).collect();
         objects.iter_mut().for_each(|object| complete(object, 18443, "Q0E="));
         objects
     }

@@ -1,6 +1,7 @@
 //! Keys and certificates of the control plane, in the state directory. What is there and still good is kept.
 
 mod authority;
+mod ingress;
 mod leaf;
 
 use std::fs;
@@ -10,6 +11,7 @@ use rcgen::KeyPair;
 
 use crate::paths::{Paths, write_atomically};
 
+pub(crate) use ingress::{IngressCertificate, ingress_certificate};
 pub(crate) use leaf::LEAVES;
 
 use authority::{Authority, Signer};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::Switch;
 use crate::components::Component;
+use crate::content::facts::Installed;
 use crate::kubeconfig::user_file::Merged;
 use crate::paths::{Paths, write_if_changed};
 
@@ -26,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) ingress_domain: Option<String>,
     /// Whether OpenShift's groups are reached without kube-apiserver.
     pub(crate) direct_groups: Option<Switch>,
+    /// The id and the versions of the cluster.
+    pub(crate) openshift: Option<Installed>,
     /// Whether the cluster got its first users: what is removed of them stays removed.
     pub(crate) has_users: bool,
     /// What was done to the user's kubeconfig.

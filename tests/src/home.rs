@@ -76,6 +76,7 @@ impl Home {
             .env("KUBECONFIG", self.user_kubeconfig())
             .env_remove("PICOSHIFT_STATE_DIR")
             .env_remove("PICOSHIFT_INGRESS_DOMAIN")
+            .env_remove("PICOSHIFT_OPENSHIFT_VERSION")
             .stdin(Stdio::null());
         command
     }

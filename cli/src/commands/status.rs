@@ -29,6 +29,8 @@ struct Status {
     /// The file that has our context, if one has.
     user_kubeconfig: Option<PathBuf>,
     ingress_domain: Option<String>,
+    /// The version of OpenShift that the cluster says it is.
+    openshift_version: Option<String>,
     /// The API, OpenShift's and Kubernetes'.
     api_url: Option<String>,
     /// kube-apiserver itself, behind the shim.
@@ -68,6 +70,10 @@ pub(crate) async fn run(paths: &Paths, output: Output) -> Result<ExitCode> {
         kubeconfig: paths.kubeconfig("admin"),
         user_kubeconfig: settings.kubeconfig.as_ref().map(|merged| merged.path.clone()),
         ingress_domain: settings.ingress_domain.clone(),
+        openshift_version: match &settings.openshift {
+            Some(installed) => Some(installed.version()?.to_string()),
+            None => None,
+        },
         api_url: url(Component::PicoshiftShim),
         kubernetes_url: url(Component::KubeApiserver),
         apiserver_url: url(Component::PicoshiftApiserver),
@@ -140,6 +146,9 @@ fn text(status: &Status) -> String {
     }
     text.push_str(&format!("\nstate       {}\n", status.state_dir.display()));
     text.push_str(&format!("kubeconfig  {}\n", status.kubeconfig.display()));
+    if let Some(version) = &status.openshift_version {
+        text.push_str(&format!("openshift   {version}\n"));
+    }
     if let Some(domain) = &status.ingress_domain {
         text.push_str(&format!("routes      *.{domain}\n"));
     }

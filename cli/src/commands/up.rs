@@ -1,5 +1,7 @@
 //! `up`: starts what is missing, and waits until all of it is ready.
 
+mod content;
+
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -14,7 +16,10 @@ use crate::apply;
 use crate::args::UpArgs;
 use crate::binaries::{Binaries, Program};
 use crate::components::{self, Component, Plan, write_authorization_config};
+use crate::content::Content;
+use crate::content::facts::Installed;
 use crate::failure::Failure;
+use crate::guard;
 use crate::health::client_for;
 use crate::kubeconfig::{self, Access, NAME, user_file};
 use crate::manifests;
@@ -105,6 +110,7 @@ async fn prepare(paths: &Paths, args: &UpArgs) -> Result<(Settings, Chooser)> {
     settings.direct_groups = args.direct_groups.or(settings.direct_groups);
     settings.ingress_domain =
         args.ingress_domain.clone().or(settings.ingress_domain).or_else(|| Some(INGRESS_DOMAIN.to_owned()));
+    settings.openshift = Some(Installed::next(settings.openshift, args.openshift_version)?);
     settings.save(paths)?;
     pki::ensure(paths)?;
     kubeconfig::write_all(paths, &settings)?;
@@ -139,9 +145,10 @@ impl Up<'_> {
             let objects = manifests::objects(self.paths, self.port(Component::PicoshiftApiserver)?)?;
             let (apis, roles): (Vec<Value>, Vec<Value>) =
                 objects.into_iter().partition(|object| object["kind"] == "APIService");
+            let content = Content::new(&self.facts()?, &apis)?;
             // Our programs need their roles to become ready.
+            guard::ours_or_nobodys(&client).await?;
             let granted = apply::apply(&client, &roles).await?;
-            apply::await_established(&client, &roles).await?;
             // Its groups are registered only when our server is ready: kube-apiserver would log what it cannot reach.
             let reached = Notify::new();
             let served = async {
@@ -154,7 +161,7 @@ impl Up<'_> {
                 // it reaches the group, and these would take it the processor.
                 reached.notified().await;
                 let others = tokio::try_join!(
-                    self.bring_up(&ours),
+                    self.content(&client, &content, &ours),
                     self.bring_up(&controller_manager),
                     self.bring_up(&scheduler)
                 );
@@ -245,11 +252,7 @@ impl Up<'_> {
             err = server.failed(self.paths) => return Err(err),
             changed = registered => changed?,
         };
-        let changed = match granted + changed {
-            0 => "nothing to change".to_owned(),
-            count => format!("{count} objects written"),
-        };
-        step.done_with(&changed);
+        step.done_with(&written(granted + changed));
         Ok(server)
     }
 
@@ -263,6 +266,13 @@ impl Up<'_> {
                 done.unwrap_or_else(|_| Err(roles_not_aggregated().into()))
             }
         }
+    }
+}
+
+fn written(count: usize) -> String {
+    match count {
+        0 => "nothing to change".to_owned(),
+        count => format!("{count} objects written"),
     }
 }
 

@@ -3,11 +3,13 @@
 use std::io::{IsTerminal, Read};
 
 use anyhow::{Context, Result};
+use kube::Client;
 
 use super::say;
 use crate::args::{Output, PasswordArgs, UserCommand};
 use crate::components::Component;
 use crate::failure::Failure;
+use crate::guard;
 use crate::health::client_for;
 use crate::paths::Paths;
 use crate::settings::Settings;
@@ -19,7 +21,11 @@ const PASSWORD_LIMIT: u64 = 4096;
 
 /// Runs `user`.
 pub(crate) async fn run(paths: &Paths, command: UserCommand) -> Result<()> {
-    let directory = directory(paths)?;
+    let client = client(paths)?;
+    if !matches!(command, UserCommand::List { .. }) {
+        guard::ours_or_nobodys(&client).await?;
+    }
+    let directory = Directory::new(client);
     match command {
         UserCommand::List { output } => list(&directory.list().await?, output),
         UserCommand::Add { name, password, mut groups, cluster_admin, replace } => {
@@ -37,9 +43,9 @@ pub(crate) async fn run(paths: &Paths, command: UserCommand) -> Result<()> {
     }
 }
 
-fn directory(paths: &Paths) -> Result<Directory> {
+fn client(paths: &Paths) -> Result<Client> {
     let port = Settings::load(paths)?.port(Component::PicoshiftShim).ok_or_else(super::nothing_runs)?;
-    Ok(Directory::new(client_for(port, "cluster-ca", Some("admin"), paths)?))
+    client_for(port, "cluster-ca", Some("admin"), paths)
 }
 
 fn list(users: &[Entry], output: Output) -> Result<()> {

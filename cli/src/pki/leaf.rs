@@ -170,7 +170,7 @@ impl Leaf {
 }
 
 /// The host names and addresses that a certificate is for.
-fn subject_names(certificate: &X509Certificate<'_>) -> BTreeSet<String> {
+pub(super) fn subject_names(certificate: &X509Certificate<'_>) -> BTreeSet<String> {
     let Ok(Some(extension)) = certificate.subject_alternative_name() else {
         return BTreeSet::new();
     };

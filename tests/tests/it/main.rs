@@ -2,6 +2,7 @@
 
 mod authorization;
 mod bootstrap_roles;
+mod content;
 mod controllers;
 mod garbage_collector;
 mod identity;

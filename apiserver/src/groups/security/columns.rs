@@ -56,6 +56,7 @@ pub static RANGE_ALLOCATIONS: Resource = Resource {
     ],
     garbage_collected: true,
     schema: "com.github.openshift.api.security.v1.RangeAllocation",
+    bare: true,
     ..STORED
 };
 
@@ -98,6 +99,7 @@ const STORED: Resource = Resource {
     columns: &[],
     field_labels: &[],
     garbage_collected: false,
+    bare: false,
     schema: "",
 };
 

@@ -121,10 +121,6 @@ impl Strategy for RangeAllocations {
         columns::range_row(object)
     }
 
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     fn generation_changed(&self, _object: &Object, _old: &Object) -> bool {
         false
     }
