@@ -1,7 +1,10 @@
 package conformance
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -115,8 +118,8 @@ type observer struct {
 type requests struct {
 	sync.Mutex
 	next http.RoundTripper
-	// lists are the times when lists began that were answered, streamed ones as well.
-	lists   map[string][]time.Time
+	// lists are those that were answered, streamed ones as well.
+	lists   map[string][]*listing
 	watches map[string]int
 }
 
@@ -127,7 +130,10 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 		r.Lock()
 		defer r.Unlock()
 		if query.Get("watch") == "" || query.Get("sendInitialEvents") == "true" {
-			r.lists[request.URL.Path] = append(r.lists[request.URL.Path], began)
+			list := &listing{began: began}
+			r.lists[request.URL.Path] = append(r.lists[request.URL.Path], list)
+			streamed := query.Get("sendInitialEvents") == "true"
+			response.Body = &listingBody{ReadCloser: response.Body, streamed: streamed, whole: func() { r.whole(list) }}
 		} else {
 			r.watches[request.URL.Path]++
 		}
@@ -142,7 +148,7 @@ func newObserver(t *testing.T, name string, config *rest.Config, namespace strin
 	live, err := dynamic.NewForConfig(config)
 	must(t, err)
 	o.live = live
-	o.requests = &requests{lists: map[string][]time.Time{}, watches: map[string]int{}}
+	o.requests = &requests{lists: map[string][]*listing{}, watches: map[string]int{}}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		// Each client has the same transport.
@@ -240,12 +246,50 @@ func (o *observer) differs(t *testing.T) string {
 	return ""
 }
 
-// relisted tells whether an informer's list of a path began within that time.
+// listing is an answered list: what is written before it is whole may be passed over by it. A list that breaks off never is.
+type listing struct{ began, whole time.Time }
+
+func (r *requests) whole(list *listing) {
+	r.Lock()
+	defer r.Unlock()
+	if list.whole.IsZero() {
+		list.whole = time.Now()
+	}
+}
+
+// endOfInitialEvents is in the bookmark that ends the list part of a watch, in every encoding.
+var endOfInitialEvents = []byte(metav1.InitialEventsAnnotationKey)
+
+// listingBody sees when a list is whole: at its end, or at that bookmark.
+type listingBody struct {
+	io.ReadCloser
+	streamed bool
+	tail     []byte
+	whole    func()
+}
+
+func (b *listingBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if !b.streamed {
+		if errors.Is(err, io.EOF) {
+			b.whole()
+		}
+		return n, err
+	}
+	b.tail = append(b.tail, into[:n]...)
+	if bytes.Contains(b.tail, endOfInitialEvents) {
+		b.whole()
+	}
+	b.tail = append([]byte(nil), b.tail[max(0, len(b.tail)-len(endOfInitialEvents)):]...)
+	return n, err
+}
+
+// relisted tells whether an informer listed a path, whole, within that time or on both sides of its beginning.
 func (r *requests) relisted(path string, from, to time.Time) bool {
 	r.Lock()
 	defer r.Unlock()
-	for _, began := range r.lists[path] {
-		if !began.Before(from) && began.Before(to) {
+	for _, list := range r.lists[path] {
+		if list.whole.After(from) && list.began.Before(to) {
 			return true
 		}
 	}

@@ -49,8 +49,8 @@ func creations() []*Case {
 		add("default", namespace, "account", `{"spec":{"serviceAccountName":"x","containers":[{"name":"c"}]}}`, identities[0])
 		add("priority", namespace, "plain", pods["plain"], identities[0])
 	}
-	add("default", "granted", "plain", pods["root"], identity{"local", authenticated})
-	add("default", "demo", "elsewhere", pods["root"], identity{"local", authenticated})
+	add("default", "granted", "plain", pods["uid-zero"], identity{"local", authenticated})
+	add("default", "demo", "elsewhere", pods["uid-zero"], identity{"local", authenticated})
 	add("broken", "demo", "plain", pods["plain"], identities[0])
 	for _, world := range sorted(specials) {
 		for _, label := range sorted(pods) {
@@ -65,14 +65,14 @@ func creations() []*Case {
 // ofSpecial are the pods that tell something about a special SCC; all where it is not here.
 var ofSpecial = map[string][]string{
 	"half": {"plain"}, "unknown": {"plain"}, "nouid": {"plain"},
-	"caps":       {"plain", "caps-add", "caps-drop", "caps-both", "caps-empty", "root", "privileged", "required-special-caps"},
-	"readonly":   {"plain", "root", "writable", "readonly", "privileged", "sysadmin", "escalating", "uid-42", "init"},
+	"caps":       {"plain", "caps-add", "caps-drop", "caps-both", "caps-empty", "uid-zero", "privileged", "required-special-caps"},
+	"readonly":   {"plain", "uid-zero", "writable", "readonly", "privileged", "sysadmin", "escalating", "uid-42", "init"},
 	"labels":     {"plain", "selinux", "selinux-same", "selinux-swapped", "fsgroup", "groups", "groups-empty", "container-selinux", "init"},
 	"seccomp":    {"plain", "seccomp-field", "seccomp-local", "seccomp-annotation", "seccomp-docker", "seccomp-odd", "seccomp-container", "seccomp-container-annotation", "seccomp-both", "seccomp-unconfined", "seccomp-local-nameless"},
 	"anyseccomp": {"plain", "seccomp-field", "seccomp-local", "seccomp-annotation", "seccomp-odd", "seccomp-container-annotation"},
 	"sysctls":    {"plain", "sysctl-safe", "sysctl-unsafe", "sysctl-mixed"},
 	"flex":       {"plain", "vol-flexVolume", "vol-flexVolume-other", "vol-secret", "token"},
-	"priority":   {"plain", "in-range", "groups", "root"},
+	"priority":   {"plain", "in-range", "groups", "uid-zero"},
 }
 
 // followUps are checks and changes of the pods that were admitted.
@@ -98,7 +98,7 @@ func followUps(created []*Case) []*Case {
 		label := changed(c.Result, func(pod *corev1.Pod) { pod.Labels = map[string]string{"a": "b"} })
 		follow("label", "admit", "UPDATE", "", "dev", c.Result, label)
 		follow("label-check", "validate", "UPDATE", "", "dev", c.Result, label)
-		if !contains([]string{"plain", "root", "privileged", "init"}, c.Name[strings.LastIndex(c.Name, "/")+1:]) {
+		if !contains([]string{"plain", "uid-zero", "privileged", "init"}, c.Name[strings.LastIndex(c.Name, "/")+1:]) {
 			continue
 		}
 		image := changed(c.Result, func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "other" })

@@ -48,7 +48,7 @@ var pods = map[string]string{
 	"required-restricted-v2":       `{"spec":{"containers":[{"name":"c"}]},"metadata":{"annotations":{"openshift.io/required-scc":"restricted-v2"}}}`,
 	"required-root":                `{"spec":{"containers":[{"name":"c","securityContext":{"runAsUser":0}}]},"metadata":{"annotations":{"openshift.io/required-scc":"restricted-v2"}}}`,
 	"required-special-caps":        `{"spec":{"containers":[{"name":"c"}]},"metadata":{"annotations":{"openshift.io/required-scc":"special-caps"}}}`,
-	"root":                         `{"spec":{"containers":[{"name":"c","securityContext":{"runAsUser":0}}]}}`,
+	"uid-zero":                     `{"spec":{"containers":[{"name":"c","securityContext":{"runAsUser":0}}]}}`,
 	"root-pod":                     `{"spec":{"securityContext":{"runAsUser":0},"containers":[{"name":"c"}]}}`,
 	"seccomp-annotation":           `{"spec":{"containers":[{"name":"c"}]},"metadata":{"annotations":{"seccomp.security.alpha.kubernetes.io/pod":"runtime/default"}}}`,
 	"seccomp-both":                 `{"spec":{"securityContext":{"seccompProfile":{"type":"RuntimeDefault"}},"containers":[{"name":"c","securityContext":{"seccompProfile":{"type":"RuntimeDefault"}}}]},"metadata":{"annotations":{"seccomp.security.alpha.kubernetes.io/pod":"unconfined"}}}`,

@@ -126,11 +126,13 @@ impl Reviews {
             return Err(Status::bad_request(picoshift_scc_engine::provider::aggregate(&missing)));
         }
         let mut allowed = Vec::new();
+        // As upstream: what fails here is not told, and allows nothing.
+        let Ok(ready) = self.reviewer.namespace(namespace).await else {
+            return Ok(json!({"allowedServiceAccounts": null}));
+        };
         for account in &accounts {
             let sccs = self.reviewer.applicable(namespace, &[service_account(namespace, account)]).await;
-            // As upstream: what fails here is not told, and allows nothing.
-            let Ok(namespace) = self.reviewer.namespace(namespace).await else { continue };
-            for provider in providers(&sccs, &namespace).unwrap_or_default() {
+            for provider in providers(&sccs, &ready).unwrap_or_default() {
                 let mut status = undecided();
                 if judge(&mut status, &provider, template) {
                     status.insert("name".to_owned(), account.as_str().into());
