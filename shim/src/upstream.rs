@@ -1,5 +1,5 @@
 //! Connections to the servers behind us. HTTP/1.1 and kept alive, one request at a time on each, so that nobody waits for another;
-//! watches, which wait anyway, share some over HTTP/2 ([`shared`]).
+//! watches, which wait anyway, share some over HTTP/2 (`shared`).
 
 mod dialer;
 mod shared;
