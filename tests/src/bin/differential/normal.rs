@@ -134,7 +134,10 @@ impl Names {
                 ("resourceVersion", Value::String(text))
                     if matches!(
                         at.as_str(),
-                        ".metadata.resourceVersion" | ".yaml.metadata.resourceVersion"
+                        ".metadata.resourceVersion"
+                            | ".yaml.metadata.resourceVersion"
+                            // A bookmark's row in a watch of tables.
+                            | ".rows[0].object.metadata.resourceVersion"
                     ) && !has_uid(map) =>
                 {
                     if text.is_empty() {
@@ -284,6 +287,19 @@ mod tests {
             names.text("s", "", "ResourceVersion in precondition: 1, ResourceVersion in object meta: 616");
         assert!(text.ends_with("meta: <revision of first.metadata.resourceVersion>"), "{text}");
         assert!(text.contains("precondition: 1,"), "{text}");
+    }
+
+    #[test]
+    fn where_a_watch_stands_is_not_compared_and_what_an_object_is_at_is() {
+        let mut names = Names::new("qzxkv", false);
+        names.body("first", Some("r"), &json!({"metadata": {"uid": A, "resourceVersion": "616"}}));
+        let mut of = |metadata: Value| {
+            let row = json!({"kind": "Table", "columnDefinitions": null, "rows": [{"cells": [], "object": {"metadata": metadata}}]});
+            names.event("e[0]", "w", &row)["rows"][0]["object"]["metadata"]["resourceVersion"].clone()
+        };
+        assert_eq!(of(json!({"resourceVersion": "616"})), "<revision>");
+        let named = of(json!({"uid": A, "resourceVersion": "616"}));
+        assert_eq!(named, "<revision of first.metadata.resourceVersion>");
     }
 
     #[test]
