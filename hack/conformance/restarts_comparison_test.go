@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// is tells whether an event tells of this write.
+// is tells whether an event tells of this write. Deletions have no number, but none is told before it is asked for: without this,
+// one that a list passed over would be taken for the deletion of the object before.
 func (w write) is(told telling) bool {
+	if told.at.Before(w.began) {
+		return false
+	}
 	if w.deletion || told.gone {
 		return w.deletion && told.gone
 	}
