@@ -38,6 +38,21 @@ const KEPT: [&str; 14] = [
     "x-stream-protocol-version",
 ];
 
+/// Makes the headers of a client's request those that are sent on: without claims of identity and what concerns its connection
+/// only, and with who asked. `upgrades` says whether the connection is to become a tunnel.
+pub fn forward(headers: &mut HeaderMap, uri: &Uri, client: IpAddr, upgrades: bool) {
+    drop_claims(headers);
+    translate_legacy_scopes(headers);
+    settle_host(headers, uri);
+    let protocol = headers.get(UPGRADE).cloned().filter(|_| upgrades);
+    drop_hop_by_hop(headers);
+    if let Some(protocol) = protocol {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, protocol);
+    }
+    add_forwarded_for(headers, client);
+}
+
 /// Whether a header is a front proxy's word, in any spelling.
 #[must_use]
 pub fn is_claim(name: &HeaderName) -> bool {

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, CONNECTION, EXPECT, UPGRADE};
+use http::Method;
+use http::header::{AUTHORIZATION, EXPECT, UPGRADE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Method};
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::OnUpgrade;
 use percent_encoding::percent_decode_str;
@@ -40,22 +40,15 @@ pub(crate) fn prepare(
     using: Option<Use>,
     patience: Duration,
 ) -> Understood {
-    headers::drop_claims(&mut head.headers);
-    headers::translate_legacy_scopes(&mut head.headers);
-    headers::settle_host(&mut head.headers, &head.uri);
-    let upgrade = head.headers.get(UPGRADE).cloned().filter(|_| credentials::asks_for_upgrade(&head.headers));
-    let tunnel = upgrade.as_ref().and_then(|_| {
+    let tunnel = if head.headers.contains_key(UPGRADE) && credentials::asks_for_upgrade(&head.headers) {
         let place = head.extensions.remove::<Place>();
-        Some((head.extensions.remove::<OnUpgrade>()?, place))
-    });
+        head.extensions.remove::<OnUpgrade>().map(|client| (client, place))
+    } else {
+        None
+    };
     let expects_continue =
         head.headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    headers::drop_hop_by_hop(&mut head.headers);
-    if let (Some(protocol), true) = (upgrade, tunnel.is_some()) {
-        head.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        head.headers.insert(UPGRADE, protocol);
-    }
-    headers::add_forwarded_for(&mut head.headers, connection.peer.address.ip());
+    headers::forward(&mut head.headers, &head.uri, connection.peer.address.ip(), tunnel.is_some());
     if let Caller::Vouched(vouched) = &caller {
         // kube-apiserver would not look at it, as it looks at certificates first.
         head.headers.remove(AUTHORIZATION);

@@ -94,26 +94,12 @@ impl Door {
             assert!(!info.is_resource || info.group == GROUP, "{path:?} is of {:?}", info.group);
             assert!(!path.contains("//") && !path.contains("/../"), "{path:?} is ambiguous");
         }
-        let forwarded = forwarded(head);
+        let mut forwarded = head.headers.clone();
+        let upgrades = head.headers.contains_key(UPGRADE) && credentials::asks_for_upgrade(&head.headers);
+        headers::forward(&mut forwarded, &head.uri, CLIENT, upgrades);
         assert_harmless(&forwarded);
         assert_same_caller(&head.headers, &forwarded);
     }
-}
-
-/// The headers of a request on its way, made in the order in which `front` makes them.
-fn forwarded(head: &Parts) -> HeaderMap {
-    let mut headers = head.headers.clone();
-    headers::drop_claims(&mut headers);
-    headers::translate_legacy_scopes(&mut headers);
-    headers::settle_host(&mut headers, &head.uri);
-    let upgrade = headers.get(UPGRADE).cloned().filter(|_| credentials::asks_for_upgrade(&headers));
-    headers::drop_hop_by_hop(&mut headers);
-    if let Some(protocol) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, protocol);
-    }
-    headers::add_forwarded_for(&mut headers, CLIENT);
-    headers
 }
 
 /// Nothing of it can be read as an identity, as another request, or as another length.
